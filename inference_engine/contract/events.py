@@ -1,0 +1,158 @@
+"""Messages from an engine to a gateway."""
+
+from msgspec import Struct
+
+from .codes import Code, FinishReason
+from .requests import Message
+
+
+class Accepted(Message, tag="accepted", kw_only=True):
+    """The request has a place. `max_tokens` is what is left after clamping to context and KV pool."""
+
+    request_id: str
+    attempt: int = 0
+    prompt_tokens: int
+    cached_tokens: int = 0
+    """Prompt tokens whose KV was found in the tenant's prefix cache when the request entered the queue."""
+    max_tokens: int
+
+
+class TokenLogprobs(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Natural logarithms of the model's own distribution (before temperature and filters); always finite."""
+
+    logprob: float
+    top: list[tuple[int, float]] = []
+    """(token id, logprob), the most likely first."""
+
+
+class Delta(Message, tag="delta", kw_only=True):
+    """The next output tokens of one request. Positions are contiguous; none is ever sent twice."""
+
+    request_id: str
+    attempt: int = 0
+    token_ids: list[int]
+    logprobs: list[TokenLogprobs] | None = None
+    """One entry for each token id when the request asked for logprobs."""
+
+
+class Usage(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    prompt_tokens: int
+    cached_tokens: int = 0
+    output_tokens: int
+    """All output ids of the request, replayed ones included."""
+
+
+class Timeline(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Where the time of one request went. Milliseconds since the engine received it."""
+
+    queued_ms: float = 0.0
+    """Until its first scheduled chunk."""
+    first_token_ms: float | None = None
+    finished_ms: float = 0.0
+    num_chunks: int = 0
+    num_preemptions: int = 0
+    num_recomputed_tokens: int = 0
+
+
+class Finished(Message, tag="finished", kw_only=True):
+    """The last message about an accepted request."""
+
+    request_id: str
+    attempt: int = 0
+    reason: FinishReason
+    code: Code | None = None
+    """Why, where the reason is `aborted` or `failed`."""
+    stop_token_id: int | None = None
+    """The end or stop id that was sampled; it is not among the output tokens sent."""
+    usage: Usage
+    timeline: Timeline = Timeline()
+
+
+class Refused(Message, tag="refused", kw_only=True):
+    """The only message about a request that was not accepted."""
+
+    request_id: str
+    attempt: int = 0
+    code: Code
+    message: str = ""
+    param: str | None = None
+
+
+class Description(Message, tag="description", kw_only=True):
+    """All that a gateway needs to serve the model with no model files of its own."""
+
+    model: str
+    revision: str
+    """SHA-256 over the weight files: replay needs an equal one."""
+    tokenizer_json: bytes
+    tokenizer_hash: str
+    chat_template: str | None = None
+    template_tokens: dict[str, str] = {}
+    """The special tokens a chat template may name: bos_token, eos_token, ..."""
+    special_ids: list[int] = []
+    end_ids: list[int] = []
+    """Union of generation config, tokenizer and chat template."""
+    generation_defaults: dict[str, float] = {}
+    """temperature, top_p, top_k where the model's generation config names them."""
+    context_length: int
+    vocab_size: int
+    max_request_tokens: int
+    """Prompt + output tokens of the largest request the KV pool can ever hold."""
+    max_running: int
+    dtype: str
+    backend: str
+    batch_invariant: bool
+    fingerprint: str
+    """Hash over weights, dtype and backend: equal ones give equal tokens for equal seeds."""
+    created: int = 0
+    """Unix seconds."""
+
+
+class Stats(Message, tag="stats", kw_only=True):
+    """What an engine holds and what it has done since it started. Counters only rise."""
+
+    num_waiting: int = 0
+    num_running: int = 0
+    waiting_tokens: int = 0
+    """Tokens still to be prefilled by everything waiting or running."""
+    blocks_total: int = 0
+    blocks_free: int = 0
+    blocks_cached: int = 0
+    blocks_referenced: int = 0
+    blocks_quarantined: int = 0
+    num_steps: int = 0
+    prompt_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    output_tokens: int = 0
+    num_accepted: int = 0
+    num_refused: int = 0
+    num_finished: int = 0
+    num_aborted: int = 0
+    num_failed: int = 0
+    num_preemptions: int = 0
+    num_recomputed_tokens: int = 0
+
+
+class ObservedRow(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    tenant_id: str
+    request_id: str
+    start: int
+    num_tokens: int
+    samples: bool = False
+
+
+class StepObserved(Message, tag="step_observed", kw_only=True):
+    """One step's plan, and who holds the KV blocks after it. Goes to operators only: it names tenants."""
+
+    step: int
+    rows: list[ObservedRow]
+    blocks_by_tenant: dict[str, int] = {}
+    step_ms: float = 0.0
+
+
+class Pong(Message, tag="pong", kw_only=True):
+    nonce: int = 0
+    step: int = 0
+
+
+EngineMessage = Accepted | Delta | Finished | Refused | Description | Stats | StepObserved | Pong

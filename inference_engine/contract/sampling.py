@@ -1,0 +1,34 @@
+"""How the next token of one request is chosen."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from .limits import MAX_STOP_TOKEN_IDS, MAX_TOP_LOGPROBS
+
+Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
+TokenId = Annotated[int, Meta(ge=0)]
+
+
+class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Sampling settings of one choice. The seed is mandatory: the gateway draws one where the client named none.
+
+    The token at absolute position p (index in prompt + output) is a function of the logits and of
+    Philox(seed, choice, p) alone, so a replayed, preempted or moved request goes on as if nothing had happened.
+    """
+
+    seed: Annotated[int, Meta(ge=0, le=2**64 - 1)]
+    max_tokens: Annotated[int, Meta(ge=1)]
+    """Output tokens, replayed ones included."""
+    min_tokens: Annotated[int, Meta(ge=0)] = 0
+    temperature: Annotated[float, Meta(ge=0.0, le=2.0)] = 1.0
+    """0 is greedy: the highest logit, the lowest id among equals."""
+    top_p: Probability = 1.0
+    top_k: Annotated[int, Meta(ge=0)] = 0
+    """0 keeps every token."""
+    min_p: Probability = 0.0
+    stop_token_ids: Annotated[tuple[TokenId, ...], Meta(max_length=MAX_STOP_TOKEN_IDS)] = ()
+    ignore_eos: bool = False
+    """Model end ids do not stop the request; the request's own stop_token_ids still do."""
+    logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    """None: no logprobs; 0: the chosen token's only; n: the n most likely as well."""
