@@ -12,8 +12,6 @@ MAX_STOP_TOKEN_IDS = 128
 MAX_ID_LENGTH = 128
 """Characters in a request, tenant, key or group id."""
 
-SEED_BITS = 64
-
 FRAME_INTERVAL_S = 0.25
 """The engine sends some frame at least this often on every session."""
 

@@ -17,7 +17,8 @@ class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
     Philox(seed, choice, p) alone, so a replayed, preempted or moved request goes on as if nothing had happened.
     """
 
-    seed: Annotated[int, Meta(ge=0, le=2**64 - 1)]
+    seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+    """Signed 64 bits, as clients send it; Philox reads the same bits as unsigned."""
     max_tokens: Annotated[int, Meta(ge=1)]
     """Output tokens, replayed ones included."""
     min_tokens: Annotated[int, Meta(ge=0)] = 0
