@@ -1,0 +1,148 @@
+"""Real servers that tests start for themselves: Redis on a unix socket, PostgreSQL on a loopback port."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import redis
+
+from operations.redis_server import redis_command
+
+START_CEILING_S = 30
+
+
+def wait_until(question: Callable[[], bool], what: str, ceiling_s: float = START_CEILING_S) -> None:
+    """Poll until `question` answers yes; fail loudly at the ceiling."""
+    give_up_at = time.monotonic() + ceiling_s
+    while not question():
+        if time.monotonic() > give_up_at:
+            raise TimeoutError(f"{what} within {ceiling_s} s")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class RedisServer:
+    """One redis-server. `kill`, `pause` and `restart` are for fault tests; `url` stays the same."""
+
+    def __init__(self, binary: Path, folder: Path, *, durable: bool = False) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.socket = folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self._command = redis_command(binary, self.socket, folder, durable=durable)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(self.answers, "redis-server answers")
+
+    def answers(self) -> bool:
+        try:
+            with contextlib.closing(redis.Redis.from_url(self.url, socket_timeout=1)) as client:
+                return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is written any more."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self.resume()
+        self._process.send_signal(how)
+        self._process.wait(START_CEILING_S)
+        self._process = None
+
+
+def find_postgres() -> Path | None:
+    """The folder that holds both `initdb` and `postgres`."""
+    on_path = shutil.which("initdb")
+    candidates = [Path(on_path).parent] if on_path else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((c for c in candidates if (c / "initdb").is_file() and (c / "postgres").is_file()), None)
+
+
+class PostgresCluster:
+    """A cluster in a folder of its own. PostgreSQL refuses to run as root, so root lends it to a user."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self._programs, self._folder = programs, folder
+        self._user = _unprivileged_user() if os.geteuid() == 0 else None
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"postgres://octavo@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._user is not None:
+            shutil.chown(self._folder, self._user)
+        data = self._folder / "data"
+        init = [
+            self._programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "octavo",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ]
+        subprocess.run(init, check=True, capture_output=True, user=self._user, cwd=self._folder)
+        serve = [self._programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(self._port)]
+        options = ["-k", self._folder, "-c", "fsync=off", "-c", "max_connections=60"]
+        self._process = subprocess.Popen(
+            [*serve, *options],
+            user=self._user,
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(self._accepts, "PostgreSQL accepts connections")
+
+    def _accepts(self) -> bool:
+        try:
+            psycopg.connect(self.url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(START_CEILING_S)
+
+
+def _unprivileged_user() -> str:
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in known else "nobody"
