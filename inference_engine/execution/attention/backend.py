@@ -1,0 +1,131 @@
+"""The interface between the model runner and an attention backend.
+
+A backend owns the layout of the KV blocks; block ids and the block size (16 tokens) are all that it shares with
+the scheduler. It is stateless: `allocate` returns the storage of one layer, every other call takes it back.
+Per step and layer the runner calls `write`, then `attend` (the rows just written are visible to their queries).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from torch import Tensor
+
+from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.execution.attention.metadata import AttentionMetadata
+
+
+class AttentionFeature(StrEnum):
+    """What a model may ask of attention beyond causal, grouped-query softmax."""
+
+    SLIDING_WINDOW = "sliding window"
+    SOFT_CAP = "logit soft cap"
+    SINKS = "attention sinks"
+
+
+class UnsupportedAttention(ValueError):
+    """A model asks for something this backend does not do; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSpec:
+    """What decides the size and layout of one layer's KV blocks."""
+
+    num_kv_heads: int
+    head_dim: int
+    dtype: torch.dtype
+    """torch.float32 or torch.bfloat16; queries, keys, values and outputs all have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvLayer:
+    """KV storage of one layer. The shapes of `keys` and `values` are the backend's business."""
+
+    spec: LayerSpec
+    num_blocks: int
+    keys: Tensor
+    values: Tensor
+
+
+class AttentionBackend(ABC):
+    """T query rows, H query heads, K KV heads (H a multiple of K), D head dimension.
+
+    Tensors of shape [T, heads, D] need a last dimension of stride 1; rows and heads may have any stride, so that
+    slices of a fused QKV product need no copy.
+    """
+
+    name: str
+    batch_invariant: bool
+    """A row's output is bitwise the same whatever else is in the step, however its prompt was chunked and
+    wherever its blocks lie."""
+    features: frozenset[AttentionFeature]
+
+    @abstractmethod
+    def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:
+        """Storage of one layer, its pages touched. Raises UnsupportedAttention for a layer it can't hold."""
+
+    def bytes_per_block(self, spec: LayerSpec) -> int:
+        """Bytes that one block of one layer takes, K and V together."""
+        return 2 * BLOCK_SIZE * spec.num_kv_heads * spec.head_dim * spec.dtype.itemsize
+
+    @abstractmethod
+    def write(self, layer: KvLayer, key: Tensor, value: Tensor, metadata: AttentionMetadata) -> None:
+        """Store key and value [T, K, D] at metadata.slot_mapping; rows with slot -1 are skipped."""
+
+    def attend(
+        self,
+        layer: KvLayer,
+        query: Tensor,
+        metadata: AttentionMetadata,
+        *,
+        scale: float,
+        sliding_window: int | None = None,
+        softcap: float | None = None,
+        sinks: Tensor | None = None,
+    ) -> Tensor:
+        """Attention output [T, H, D], contiguous, in the query's dtype; padding rows are zeros.
+
+        query is [T, H, D]. sliding_window is the number of positions seen, the query's own included; None sees
+        all. Raises UnsupportedAttention for a soft cap or sinks that the backend does not do.
+        """
+        self.check(sliding_window=sliding_window, softcap=softcap, sinks=sinks)
+        return self._attend(layer, query, metadata, scale, sliding_window)
+
+    @abstractmethod
+    def _attend(
+        self,
+        layer: KvLayer,
+        query: Tensor,
+        metadata: AttentionMetadata,
+        scale: float,
+        sliding_window: int | None,
+    ) -> Tensor:
+        """`attend` after its check."""
+
+    def check(
+        self,
+        *,
+        sliding_window: int | None = None,
+        softcap: float | None = None,
+        sinks: Tensor | None = None,
+    ) -> None:
+        """Raises UnsupportedAttention that names every feature asked for and not among `features`."""
+        asked = {
+            AttentionFeature.SLIDING_WINDOW: sliding_window is not None,
+            AttentionFeature.SOFT_CAP: softcap is not None,
+            AttentionFeature.SINKS: sinks is not None,
+        }
+        missing = [
+            feature for feature, is_asked in asked.items() if is_asked and feature not in self.features
+        ]
+        if missing:
+            raise UnsupportedAttention(f"the {self.name} attention backend does not do: {', '.join(missing)}")
+
+    @abstractmethod
+    def gather(self, layer: KvLayer, block_ids: list[int]) -> tuple[Tensor, Tensor]:
+        """Copies of keys and values [len(block_ids) * 16, K, D] in token order. For tests and inspection."""
+
+    @abstractmethod
+    def copy_block(self, layer: KvLayer, source: int, destination: int) -> None:
+        """Copy all 16 tokens of one block to another (copy-on-write of a fork)."""

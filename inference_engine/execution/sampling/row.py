@@ -1,0 +1,17 @@
+"""What the sampler needs to know about one row of logits."""
+
+from dataclasses import dataclass
+
+from inference_engine.contract.sampling import SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRow:
+    """One row that samples. The token is a function of the logits, `params`, `choice` and `position` alone."""
+
+    params: SamplingParams
+    choice: int
+    position: int
+    """Absolute index (in prompt + output) of the token being sampled."""
+    forbid_ids: frozenset[int] = frozenset()
+    """Ids that can't be sampled here: the end and stop ids while the request is under its min_tokens."""
