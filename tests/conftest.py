@@ -1,4 +1,4 @@
-"""Session-wide fixtures: the real servers and the real model. isolated_environment.py sets the environment."""
+"""Session-wide fixtures: the real servers and the real model (the environment: isolated_environment.py)."""
 
 import fcntl
 import importlib.util

@@ -1,0 +1,59 @@
+# The one list of commands. `make help` prints it.
+# A target does its own set-up; a second run of it is quick. Needs Python 3.11+, make, and nothing else.
+
+PYTHON ?= python3
+BIN = .venv/bin
+SETUP = PYTHONPATH=platform $(PYTHON) -m operations.set_up
+PYTHON_FILES = manage.py inference_engine platform tests benchmarks
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help up setup dev test lint format doctor key lock soak bench-http clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+up: setup ## set up, start everything, stay in the foreground; Ctrl-C stops it
+	@exec $(BIN)/python manage.py up $(ARGS)
+
+setup: ## virtual environment, packages, torch, model, kernel; nothing is started
+	@$(SETUP)
+
+dev: ## set up, with what tests and linters need
+	@$(SETUP) --dev
+
+test: dev ## the whole test suite; ARGS="-k name" passes options to pytest
+	@exec $(BIN)/python -m pytest $(ARGS)
+
+lint: dev ## ruff, its formatter, mypy and the import rules
+	@$(BIN)/ruff check $(PYTHON_FILES)
+	@$(BIN)/ruff format --check $(PYTHON_FILES)
+	@$(BIN)/mypy
+	@PYTHONPATH=.:platform $(BIN)/lint-imports
+
+format: dev ## let ruff format and tidy the code
+	@$(BIN)/ruff check --fix $(PYTHON_FILES)
+	@$(BIN)/ruff format $(PYTHON_FILES)
+
+doctor: ## what this machine lacks, and which system package brings it
+	@PYTHONPATH=platform $(PYTHON) -m operations.doctor
+
+key: setup ## a new API key for the demo tenant, shown once
+	@$(BIN)/python manage.py new_key $(ARGS)
+
+lock: ## the hashed requirement files, made again from the .in files (needs uv)
+	@for name in requirements requirements-dev; do \
+	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-package torch \
+	    --override requirements-overrides.txt --custom-compile-command "make lock" \
+	    $$name.in -o $$name.txt || exit 1; \
+	done
+
+soak: dev ## drive the scheduler at random for long, checking its invariants; ARGS="--steps 100000"
+	@$(BIN)/python -m tests.properties.soak $(ARGS)
+
+bench-http: dev ## load a running Octavo over HTTP and print one line of figures
+	@$(BIN)/python -m benchmarks.http $(ARGS)
+
+clean: ## remove the virtual environment and caches; the data in var stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

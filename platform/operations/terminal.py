@@ -1,0 +1,65 @@
+"""What a person sees while something long goes on: one line a stage, rewritten on a terminal, plain elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+WIDTH = 100
+PLAIN_INTERVAL_S = 10.0
+"""Without a terminal, news of a stage that goes on is printed at most this often."""
+
+
+class Stage:
+    """One line of progress. `say` replaces what it shows."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._started = self._said_at = time.monotonic()
+        self._live = sys.stdout.isatty()
+        self._note = ""
+        self._draw("...")
+
+    def say(self, note: str) -> None:
+        self._note = note
+        if self._live:
+            self._draw(f"{self._seconds():.0f} s  {note}")
+        elif time.monotonic() - self._said_at > PLAIN_INTERVAL_S:
+            self._said_at = time.monotonic()
+            self._draw(f"{self._seconds():.0f} s  {note}")
+
+    def end(self, outcome: str) -> None:
+        self._draw(outcome)
+        if self._live:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+
+    def done(self, note: str = "") -> None:
+        self.end(f"done in {self._seconds():.1f} s{'  ' + note if note else ''}")
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def _draw(self, text: str) -> None:
+        line = f"  {self.title:<22} {text}"[:WIDTH]
+        sys.stdout.write(f"\r\033[K{line}" if self._live else f"{line}\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def stage(title: str) -> Iterator[Stage]:
+    """A stage that ends with its time, or with `failed` when the block raises."""
+    shown = Stage(title)
+    try:
+        yield shown
+    except BaseException:
+        shown.end("failed")
+        raise
+    shown.done()
+
+
+def say(text: str = "") -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
