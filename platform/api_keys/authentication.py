@@ -1,0 +1,108 @@
+"""A request's key becomes a Principal, on the event loop, without a database in the common case."""
+
+import asyncio
+import hmac
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, close_old_connections
+from django.utils import timezone
+
+from api_keys.principal import Principal, principal_of
+from api_keys.principal_cache import CachedKey, PrincipalCache
+from api_keys.secrets_format import parse_authorization
+from api_keys.selectors import find_key
+from inference_engine.contract.codes import Code
+from tenants.errors import Denied, store_unavailable
+
+log = structlog.get_logger(__name__)
+
+cache = PrincipalCache()
+_loading: dict[str, asyncio.Task[CachedKey | None]] = {}
+# Its own two threads: neither the loop nor the console's pages wait for a lookup, nor it for them.
+_lookups = ThreadPoolExecutor(max_workers=2, thread_name_prefix="api-key-lookup")
+
+
+async def authenticate(authorization: bytes | str | None) -> Principal:
+    """Raises Denied: INVALID_API_KEY for whatever is no usable key, STORE_UNAVAILABLE if nobody can tell."""
+    presented = parse_authorization(authorization)
+    if presented is None:
+        raise _invalid_key()
+    cached = cache.get(presented.public_id) or await _look_up(presented.public_id)
+    if cached is None or not hmac.compare_digest(cached.digest, presented.digest):
+        raise _invalid_key()
+    return _usable(cached.principal)
+
+
+async def reload_principal(principal: Principal) -> Principal:
+    """What the database says now, for a principal whose epoch is stale. Raises Denied as authenticate does."""
+    cache.forget(principal.key_id)
+    cached = await _load(principal.key_id)
+    if cached is None:
+        raise _invalid_key()
+    return _usable(cached.principal)
+
+
+def is_current(principal: Principal) -> bool:
+    """False once everything known was dropped, as when Redis came back as a new run."""
+    return principal.generation == cache.generation
+
+
+def forget_principals() -> None:
+    cache.forget_all()
+
+
+def _usable(principal: Principal) -> Principal:
+    if principal.expires_at is not None and principal.expires_at <= timezone.now():
+        raise _invalid_key()
+    return principal
+
+
+async def _look_up(public_id: str) -> CachedKey | None:
+    """Requests that need the same key at the same time share one query."""
+    if cache.is_unknown(public_id, time.monotonic()):
+        return None
+    task = _loading.get(public_id)
+    if task is None or task.get_loop() is not asyncio.get_running_loop():
+        task = asyncio.create_task(_load(public_id))
+        _loading[public_id] = task
+        task.add_done_callback(lambda done: _forget_loading(public_id, done))
+    return await asyncio.shield(task)
+
+
+def _forget_loading(public_id: str, task: asyncio.Task[CachedKey | None]) -> None:
+    if _loading.get(public_id) is task:
+        del _loading[public_id]
+    if not task.cancelled():
+        task.exception()  # seen by those who wait; nobody may be left
+
+
+async def _load(public_id: str) -> CachedKey | None:
+    loop = asyncio.get_running_loop()
+    found = await loop.run_in_executor(_lookups, _query, public_id, cache.generation)
+    if found is None:
+        cache.put_unknown(public_id, time.monotonic() + settings.OCTAVO_UNKNOWN_KEY_SECONDS)
+    else:
+        cache.put(public_id, found)
+    return found
+
+
+def _query(public_id: str, generation: int) -> CachedKey | None:
+    """On a lookup thread. A revoked key is as unknown as one that never was."""
+    close_old_connections()
+    try:
+        key = find_key(public_id)
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("api_key_lookup_failed", error=str(error))
+        raise store_unavailable() from error
+    finally:
+        close_old_connections()
+    if key is None or key.revoked_at is not None:
+        return None
+    return CachedKey(bytes(key.digest), principal_of(key, generation))
+
+
+def _invalid_key() -> Denied:
+    return Denied(Code.INVALID_API_KEY, "Incorrect API key provided.")

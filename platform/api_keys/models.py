@@ -1,0 +1,28 @@
+"""An API key: its public id is the name it goes by, the secret itself is nowhere stored."""
+
+from django.db import models
+from django.utils import timezone
+
+from tenants.models import Limits, Tenant
+
+
+class ApiKey(Limits):
+    public_id = models.CharField(max_length=32, unique=True, editable=False)
+    digest = models.BinaryField(max_length=32, editable=False, help_text="SHA-256 of the secret.")
+    name = models.CharField(max_length=100)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="api_keys")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["-created_at"]
+        verbose_name = "API key"
+        default_permissions = ("add", "change", "view")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.public_id})"
+
+    @property
+    def is_usable(self) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())

@@ -1,0 +1,48 @@
+"""`octavo_<id>_<secret>`: the id is public, the secret 256 random bits in hex."""
+
+import hashlib
+import re
+import secrets
+from typing import NamedTuple
+
+PREFIX = "octavo"
+ID_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+ID_LENGTH = 12
+SECRET_BYTES = 32
+MAX_HEADER_BYTES = 256
+
+_KEY = re.compile(rb"octavo_([a-z0-9]{1,32})_([0-9a-f]{64})")
+_BEARER = re.compile(rb"[Bb][Ee][Aa][Rr][Ee][Rr] +(\S+) *")
+
+
+class PresentedKey(NamedTuple):
+    public_id: str
+    digest: bytes
+
+
+class NewKey(NamedTuple):
+    public_id: str
+    digest: bytes
+    plaintext: str
+
+
+def draw_key() -> NewKey:
+    public_id = "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
+    secret = secrets.token_hex(SECRET_BYTES)
+    return NewKey(public_id, digest_of(secret.encode()), f"{PREFIX}_{public_id}_{secret}")
+
+
+def digest_of(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
+
+
+def parse_authorization(header: bytes | str | None) -> PresentedKey | None:
+    """The key of a `Bearer` header; None for whatever isn't one, without ever raising."""
+    if header is None:
+        return None
+    raw = header.encode("utf-8", "replace") if isinstance(header, str) else header
+    if len(raw) > MAX_HEADER_BYTES:
+        return None
+    bearer = _BEARER.fullmatch(raw)
+    key = _KEY.fullmatch(bearer[1]) if bearer else None
+    return PresentedKey(key[1].decode("ascii"), digest_of(key[2])) if key else None

@@ -1,0 +1,111 @@
+"""Django's settings. Everything that may differ between two installations is read from the environment here."""
+
+from pathlib import Path
+
+from control_plane.env import Environment, database
+from control_plane.log_format import configure_structlog, logging_config
+from control_plane.secret_key import secret_key_from_file
+
+env = Environment()
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+OCTAVO_HOME = Path(env.text("OCTAVO_HOME") or BASE_DIR / "var").absolute()
+
+SECRET_KEY = env.text("OCTAVO_SECRET_KEY") or secret_key_from_file(OCTAVO_HOME / "secret_key")
+DEBUG = False
+
+# Where `make up` listens. The console answers on loopback addresses only, whatever this says (control_plane/asgi.py).
+OCTAVO_HOST = env.text("OCTAVO_HOST") or "127.0.0.1"
+OCTAVO_PORT = env.integer("OCTAVO_PORT", 8000, minimum=1, maximum=65535)
+ALLOWED_HOSTS = env.words("OCTAVO_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+
+INSTALLED_APPS = [
+    "unfold",
+    "console",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "audit",
+    "tenants",
+    "usage",
+    "api_keys",
+    "quotas",
+    "admission",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "console.content_policy.ContentPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "control_plane.urls"
+ASGI_APPLICATION = "control_plane.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {
+    "default": database(env.text("OCTAVO_DATABASE_URL", "DATABASE_URL"), OCTAVO_HOME / "db.sqlite3"),
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = OCTAVO_HOME / "static"
+# Served straight from the packages: nothing has to be collected before the console can start.
+WHITENOISE_USE_FINDERS = True
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+
+OCTAVO_LOG_LEVEL = (env.text("OCTAVO_LOG_LEVEL") or "INFO").upper()
+configure_structlog()
+LOGGING = logging_config(OCTAVO_LOG_LEVEL)
+
+# Redis: counters, leases, the ledger's streams, the registry of replicas.
+REDIS_URL = env.text("OCTAVO_REDIS_URL", "REDIS_URL") or f"unix://{OCTAVO_HOME / 'run' / 'redis.sock'}"
+OCTAVO_REDIS_TIMEOUT_SECONDS = env.number("OCTAVO_REDIS_TIMEOUT_SECONDS", 1.0, minimum=0.05, maximum=30.0)
+
+# Admission.
+OCTAVO_DEFAULT_OUTPUT_TOKENS = env.integer("OCTAVO_DEFAULT_OUTPUT_TOKENS", 1024, minimum=1)
+OCTAVO_RATE_BURST_FRACTION = env.number("OCTAVO_RATE_BURST_FRACTION", 0.1, minimum=0.0, maximum=1.0)
+OCTAVO_LEASE_SECONDS = env.number("OCTAVO_LEASE_SECONDS", 10.0, minimum=1.0, maximum=300.0)
+OCTAVO_LEASE_RENEWAL_SECONDS = env.number("OCTAVO_LEASE_RENEWAL_SECONDS", 0.5, minimum=0.05, maximum=60.0)
+OCTAVO_UNKNOWN_KEY_SECONDS = env.number("OCTAVO_UNKNOWN_KEY_SECONDS", 5.0, minimum=0.0, maximum=300.0)

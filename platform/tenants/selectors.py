@@ -1,0 +1,8 @@
+"""Reads of tenants."""
+
+from tenants.models import Tenant
+
+
+def find_tenant(name_or_slug: str) -> Tenant | None:
+    by_slug = Tenant.objects.filter(slug=name_or_slug).first()
+    return by_slug or Tenant.objects.filter(name=name_or_slug).first()

@@ -1,0 +1,81 @@
+"""Changes of tenants. Each is one transaction: the row, the policy epoch, the audit record."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.text import slugify
+
+from audit.services import record
+from tenants.models import Tenant, TenantStatus
+from tenants.policy_epochs import raise_policy_epoch
+
+CHANGEABLE = frozenset(
+    {
+        "name",
+        "slug",
+        "status",
+        "service_class",
+        "weight",
+        "max_output_tokens",
+        "max_concurrent",
+        "requests_per_minute",
+        "allowed_models",
+    }
+)
+
+
+@transaction.atomic
+def create_tenant(name: str, *, actor: str = "system", **fields: Any) -> Tenant:
+    """Raises ValidationError where a field is wrong or the name is taken."""
+    _refuse_unknown(fields)
+    tenant = Tenant(name=name, **{"slug": slugify(name)[:64], **fields})
+    _validate(tenant)
+    tenant.save()
+    record(actor, "tenant.create", _subject(tenant), {"name": name, **fields})
+    return tenant
+
+
+@transaction.atomic
+def update_tenant(tenant: Tenant, *, actor: str = "system", **changes: Any) -> Tenant:
+    """Applies `changes`; in force on the tenant's very next request."""
+    _refuse_unknown(changes)
+    current = Tenant.objects.select_for_update().get(pk=tenant.pk)
+    for name, value in changes.items():
+        setattr(current, name, value)
+    _validate(current)
+    current.save(update_fields=list(changes))
+    raise_policy_epoch(current)
+    record(actor, "tenant.update", _subject(current), changes)
+    return current
+
+
+def suspend_tenant(tenant: Tenant, *, actor: str = "system") -> Tenant:
+    return update_tenant(tenant, actor=actor, status=TenantStatus.SUSPENDED)
+
+
+def activate_tenant(tenant: Tenant, *, actor: str = "system") -> Tenant:
+    return update_tenant(tenant, actor=actor, status=TenantStatus.ACTIVE)
+
+
+def check_allowed_models(value: object) -> None:
+    """None, or a list of names. Raises ValidationError."""
+    if value is None:
+        return
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise ValidationError({"allowed_models": "Must be a list of model names."})
+
+
+def _validate(tenant: Tenant) -> None:
+    check_allowed_models(tenant.allowed_models)
+    tenant.full_clean()
+
+
+def _refuse_unknown(fields: dict[str, Any]) -> None:
+    unknown = fields.keys() - CHANGEABLE
+    if unknown:
+        raise TypeError(f"not a tenant's field: {', '.join(sorted(unknown))}")
+
+
+def _subject(tenant: Tenant) -> str:
+    return f"tenant:{tenant.pk}"
