@@ -77,7 +77,7 @@ def _cgroup_limits(proc: Path, root: Path) -> list[int]:
 
 
 def _limits_upwards(mount: Path, path: str, file_name: str) -> list[int]:
-    """Limits of a cgroup and of all its ancestors. Inside a container the path may not exist: the root counts."""
+    """Limits of a cgroup and of all its ancestors. A path unseen in a container has none but the root's."""
     folder = mount / path.lstrip("/")
     limits = []
     while True:

@@ -1,8 +1,9 @@
 """The interface between the model runner and an attention backend.
 
-A backend owns the layout of the KV blocks; block ids and the block size (16 tokens) are all that it shares with
-the scheduler. It is stateless: `allocate` returns the storage of one layer, every other call takes it back.
-Per step and layer the runner calls `write`, then `attend` (the rows just written are visible to their queries).
+A backend owns the layout of the KV blocks; block ids and the block size (16 tokens) are all that it shares
+with the scheduler. It is stateless: `allocate` returns the storage of one layer, every other call takes it
+back. Per step and layer the runner calls `write`, then `attend` (the rows just written are visible to their
+queries).
 """
 
 from abc import ABC, abstractmethod
@@ -51,8 +52,8 @@ class KvLayer:
 class AttentionBackend(ABC):
     """T query rows, H query heads, K KV heads (H a multiple of K), D head dimension.
 
-    Tensors of shape [T, heads, D] need a last dimension of stride 1; rows and heads may have any stride, so that
-    slices of a fused QKV product need no copy.
+    Tensors of shape [T, heads, D] need a last dimension of stride 1; rows and heads may have any stride, so
+    that slices of a fused QKV product need no copy.
     """
 
     name: str
@@ -86,8 +87,8 @@ class AttentionBackend(ABC):
     ) -> Tensor:
         """Attention output [T, H, D], contiguous, in the query's dtype; padding rows are zeros.
 
-        query is [T, H, D]. sliding_window is the number of positions seen, the query's own included; None sees
-        all. Raises UnsupportedAttention for a soft cap or sinks that the backend does not do.
+        query is [T, H, D]. sliding_window is the number of positions seen, the query's own included; None
+        sees all. Raises UnsupportedAttention for a soft cap or sinks that the backend does not do.
         """
         self.check(sliding_window=sliding_window, softcap=softcap, sinks=sinks)
         return self._attend(layer, query, metadata, scale, sliding_window)

@@ -1,7 +1,8 @@
 """What one step's attention needs to know about its packed query rows.
 
 A step packs the query rows of all its chunks into one tensor, the rows of a chunk one after another. A
-*sequence* below is one chunk; rows after the last chunk are padding (they write nothing and attend to nothing).
+*sequence* below is one chunk; rows after the last chunk are padding (they write nothing and attend to
+nothing).
 
     row             0   1   2 | 3 | 4   5   6   7 | pad pad
     sequence        0   0   0 | 1 | 2   2   2   2 |  -1  -1
@@ -99,6 +100,8 @@ def _padded_table(ends: np.ndarray, block_tables: Sequence[Sequence[int]]) -> np
     return table
 
 
-def _padded(values: np.ndarray, num_padding: int, fill: int, dtype: type) -> Tensor:
+def _padded(
+    values: np.ndarray, num_padding: int, fill: int, dtype: type[np.int32] | type[np.int64]
+) -> Tensor:
     padding = np.full(num_padding, fill, dtype=dtype)
     return torch.from_numpy(np.concatenate([values.astype(dtype), padding]))

@@ -62,10 +62,11 @@ class ReferenceBackend(AttentionBackend):
         return output
 
     def _attend_row(self, query: Tensor, keys: Tensor, values: Tensor, begin: int, end: int) -> Tensor:
-        """Output [H, D] of one scaled query [H, D] over positions begin .. end - 1 of keys, values [S, K, D]."""
+        """Output [H, D] of one scaled query [H, D] over positions begin .. end - 1 of the keys [S, K, D]."""
         num_kv_heads, head_dim = keys.shape[1:]
         before, after = begin % self.split_tokens, -end % self.split_tokens
-        # [splits, split_tokens, K, 1 or H / K, D]; positions outside begin .. end - 1 are zeros, weighted by 0.
+        # [splits, split_tokens, K, 1 or H / K, D]; positions outside begin .. end - 1 are zeros, weighted by
+        # 0.
         shape = (-1, self.split_tokens, num_kv_heads, 1, head_dim)
         key, value = (pad(kv[begin:end], (0, 0, 0, 0, before, after)).reshape(shape) for kv in (keys, values))
         is_seen = pad(torch.ones(end - begin, dtype=torch.bool), (before, after))

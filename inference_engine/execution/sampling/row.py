@@ -7,7 +7,7 @@ from inference_engine.contract.sampling import SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class SamplingRow:
-    """One row that samples. The token is a function of the logits, `params`, `choice` and `position` alone."""
+    """One row that samples. Its token is a function of its logits and of these fields alone."""
 
     params: SamplingParams
     choice: int
