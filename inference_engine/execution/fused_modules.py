@@ -1,0 +1,90 @@
+"""Our own forms of a layer's parts: the same arithmetic as transformers' in fewer, larger products.
+
+Shapes: T packed rows, H query heads, K KV heads, D head dimension, I the MLP's inner width.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inference_engine.execution.linear import PackedLinear
+from inference_engine.execution.packed_step import PackedStep
+
+
+class FusedAttention(nn.Module):
+    """Query, key and value in one product, rotated together. Replaces a layer's whole attention module."""
+
+    def __init__(self, original: Any, sliding_window: int | None) -> None:
+        super().__init__()
+        self.layer_idx: int = original.layer_idx
+        self.head_dim: int = original.head_dim
+        self.scaling: float = original.scaling
+        self.sliding_window = sliding_window
+        self.num_heads = original.q_proj.out_features // self.head_dim
+        self.num_kv_heads = original.k_proj.out_features // self.head_dim
+        self.qkv_proj = PackedLinear.stack(original.q_proj, original.k_proj, original.v_proj)
+        self.o_proj = PackedLinear.stack(original.o_proj)
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        packed_step: PackedStep,
+        **kwargs: Any,
+    ) -> tuple[Tensor, None]:
+        """hidden_states [1, T, hidden] -> the same shape."""
+        num_rotated = self.num_heads + self.num_kv_heads
+        heads = self.qkv_proj(hidden_states[0]).view(-1, num_rotated + self.num_kv_heads, self.head_dim)
+        rotated = rotate(heads[:, :num_rotated], *position_embeddings)
+        output = packed_step.attend(
+            self.layer_idx,
+            rotated[:, : self.num_heads],
+            rotated[:, self.num_heads :],
+            heads[:, num_rotated:],
+            scale=self.scaling,
+            sliding_window=self.sliding_window,
+        )
+        return self.o_proj(output.flatten(1)).unsqueeze(0), None
+
+
+class FusedMlp(nn.Module):
+    """Gate and up in one product: down(act(gate(x)) * up(x))."""
+
+    def __init__(self, original: Any) -> None:
+        super().__init__()
+        self.gate_up_proj = PackedLinear.stack(original.gate_proj, original.up_proj)
+        self.down_proj = PackedLinear.stack(original.down_proj)
+        self.act_fn = original.act_fn
+
+    def forward(self, x: Tensor) -> Tensor:
+        # The halves are strided, so the activation runs row by row: on contiguous rows its vectors would end
+        # where the batch decides, and vector and scalar code round exp differently.
+        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
+        down: Tensor = self.down_proj(self.act_fn(gate) * up)
+        return down
+
+
+class RotaryTable(nn.Module):
+    """Rotary embeddings read from a table of all positions, so that a row depends on its own position alone.
+
+    (Computed per step, cos and sin run vectorised in the middle of a batch and as scalars at its end.)
+    """
+
+    def __init__(self, original: nn.Module, num_positions: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        positions = torch.arange(num_positions).unsqueeze(0)
+        cos, sin = original(torch.empty(0, dtype=dtype), positions)
+        self.cos = nn.Buffer(cos[0], persistent=False)
+        self.sin = nn.Buffer(sin[0], persistent=False)
+
+    def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin of position_ids [1, T], each [1, T, D]."""
+        return self.cos[position_ids], self.sin[position_ids]
+
+
+def rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary position embedding of heads [T, N, D] by cos and sin [1, T, D]; the halves of D form the pairs."""
+    first, second = heads.chunk(2, dim=-1)
+    turned = torch.cat((-second, first), dim=-1)
+    return heads * cos[0].unsqueeze(1) + turned * sin[0].unsqueeze(1)

@@ -1,0 +1,60 @@
+"""Linear layers with their weights packed once into the layout oneDNN computes in.
+
+Packing makes them fast (half the time of a plain product at 16 rows in bf16) and row-invariant: a row's result
+does not depend on how many rows run beside it, from two rows on. The start-up probe checks exactly that and
+raises `min_rows` where it must.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inference_engine.execution.row_buckets import SMALLEST
+
+
+class PackedLinear(nn.Module):
+    """x @ weight.T + bias for x [..., in_features]; weight is [out_features, in_features]."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        super().__init__()
+        self.out_features, self.in_features = weight.shape
+        self.dtype = weight.dtype
+        self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
+        packed = pack_weight(weight.detach())
+        self.is_packed = packed is not None
+        self.weight = weight.detach() if packed is None else packed
+        self.min_rows = SMALLEST
+
+    @classmethod
+    def stack(cls, *linears: nn.Linear) -> "PackedLinear":
+        """One product that computes several of the same input; their outputs lie side by side."""
+        biases = [linear.bias for linear in linears if linear.bias is not None]
+        assert len(biases) in (0, len(linears)), "either all of the stacked layers have a bias or none"
+        weight = torch.cat([linear.weight.detach() for linear in linears])
+        return cls(weight, torch.cat([bias.detach() for bias in biases]) if biases else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        num_rows = x.numel() // self.in_features
+        if num_rows >= self.min_rows:
+            return self.product(x)
+        padding = x.new_zeros(self.min_rows - num_rows, self.in_features)
+        rows = self.product(torch.cat([x.reshape(num_rows, self.in_features), padding]))
+        return rows[:num_rows].reshape(*x.shape[:-1], self.out_features)
+
+    def product(self, x: Tensor) -> Tensor:
+        """The product at exactly the rows given."""
+        if not self.is_packed:
+            return functional.linear(x, self.weight, self.bias)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return product
+
+
+def pack_weight(weight: Tensor) -> Tensor | None:
+    """The weight in oneDNN's own layout; None where this build of torch can't pack it."""
+    if not torch.backends.mkldnn.is_available():
+        return None
+    try:
+        packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 16)
+    except (AttributeError, RuntimeError):
+        return None
+    return packed

@@ -1,0 +1,55 @@
+"""From a model directory to a checked, packed transformers module."""
+
+import copy
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from inference_engine.execution.attention.backend import AttentionBackend, LayerSpec
+from inference_engine.execution.families import check_architecture, check_layers
+from inference_engine.execution.layer_specs import layer_specs
+from inference_engine.execution.module_swaps import pack_model
+from inference_engine.execution.self_check import check_small_copy, check_weights, eager_logits
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A causal language model whose attention is ours and whose weights are packed."""
+
+    module: Any
+    """The transformers module: `.model` maps ids to hidden states, `.lm_head` hidden states to logits."""
+    layer_specs: list[LayerSpec]
+    dtype: torch.dtype
+    context_length: int
+    vocab_size: int
+
+
+def load_model(model_dir: Path, dtype: torch.dtype, backend: AttentionBackend) -> LoadedModel:
+    """Load, check and pack a model. Raises UnsupportedModel for one that can't be served exactly."""
+    name = check_architecture(json.loads((model_dir / "config.json").read_text()))
+    config = AutoConfig.from_pretrained(model_dir, local_files_only=True)
+    check_layers(name, getattr(config, "layer_types", None), getattr(config, "rope_parameters", None))
+    check_small_copy(config, name, backend)
+    module = AutoModelForCausalLM.from_pretrained(
+        model_dir,
+        config=copy.deepcopy(config),
+        dtype=dtype,
+        attn_implementation="eager",
+        local_files_only=True,
+        use_safetensors=True,
+    )
+    return pack_and_check(module.eval(), name, backend)
+
+
+def pack_and_check(module: Any, name: str, backend: AttentionBackend) -> LoadedModel:
+    """Swap a module's attention and weights for ours and see that it computes the same as before."""
+    config = module.config
+    expected = eager_logits(module)
+    pack_model(module, config.max_position_embeddings)
+    check_weights(module, name, backend, expected)
+    specs = layer_specs(config, module.dtype)
+    return LoadedModel(module, specs, module.dtype, config.max_position_embeddings, config.vocab_size)

@@ -1,0 +1,144 @@
+"""Runs step plans: block copies, one forward pass over the packed rows, sampling."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.execution.attention.backend import AttentionBackend
+from inference_engine.execution.attention.select import choose_backend
+from inference_engine.execution.fingerprint import numerics_fingerprint
+from inference_engine.execution.invariance_probe import ProbeReport, Progress, probe_model
+from inference_engine.execution.kv_memory import pool_blocks
+from inference_engine.execution.kv_pool import KvPool
+from inference_engine.execution.model_loading import LoadedModel, load_model
+from inference_engine.execution.numerics import choose_dtype, dtype_name
+from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
+from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.sampling.sampler import Sampler
+from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
+from inference_engine.execution.weights_revision import weights_revision
+from inference_engine.scheduling.step_plan import StepPlan, StepResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerLimits:
+    max_running: int
+    max_step_tokens: int
+
+
+class ModelRunner:
+    """One model on one device. Not thread-safe: one thread loads, warms and runs it."""
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        backend: AttentionBackend,
+        limits: RunnerLimits,
+        *,
+        num_blocks: int,
+        revision: str = "",
+    ) -> None:
+        self.model = model
+        self.backend = backend
+        self.limits = limits
+        self.revision = revision
+        self.pool = KvPool(backend, model.layer_specs, num_blocks)
+        self._sampler = Sampler()
+        self._pending = PendingTokens()
+        self._probe: ProbeReport | None = None
+
+    @classmethod
+    def load(
+        cls,
+        model_dir: Path,
+        *,
+        backend: str = "auto",
+        dtype: str = "auto",
+        kv_bytes: int | None = None,
+        num_blocks: int | None = None,
+        max_running: int = 64,
+        max_step_tokens: int = 512,
+        threads: int | None = None,
+    ) -> "ModelRunner":
+        """Load a model directory. Raises UnsupportedModel, UnsupportedAttention or ValueError (settings)."""
+        if threads is not None:
+            torch.set_num_threads(threads)
+        chosen = choose_backend(backend)
+        model = load_model(model_dir, choose_dtype(dtype), chosen)
+        blocks = pool_blocks(
+            sum(chosen.bytes_per_block(spec) for spec in model.layer_specs),
+            max_running,
+            model.context_length,
+            num_blocks=num_blocks,
+            pool_bytes=kv_bytes,
+        )
+        revision = weights_revision(sorted(model_dir.glob("*.safetensors")))
+        limits = RunnerLimits(max_running=max_running, max_step_tokens=max_step_tokens)
+        return cls(model, chosen, limits, num_blocks=blocks, revision=revision)
+
+    @property
+    def num_blocks(self) -> int:
+        return self.pool.num_blocks
+
+    @property
+    def batch_invariant(self) -> bool:
+        """Known after `warm`; False before."""
+        return self.backend.batch_invariant and self._probe is not None and self._probe.is_invariant
+
+    def warm(self, progress: Progress = lambda done, total: None) -> ProbeReport:
+        """Run every shape that a step can have, and find out whether rows depend on their batch."""
+        self._probe = probe_model(
+            self.model.module, self.limits.max_step_tokens, self.limits.max_running, progress
+        )
+        return self._probe
+
+    @torch.inference_mode()
+    def run(self, plan: StepPlan) -> StepResult:
+        """Compute one step and sample where its chunks say so."""
+        inputs = self._inputs(plan)
+        sampled = iter(self._sampler.sample(self._logits(inputs), inputs.sampling))
+        result = StepResult([next(sampled) if chunk.samples else None for chunk in plan.chunks])
+        self._pending.remember(plan, [token and token.token_id for token in result.sampled])
+        return result
+
+    @torch.inference_mode()
+    def run_logits(self, plan: StepPlan) -> Tensor:
+        """The step without its sampling: fp32 logits [chunks that sample, vocab]. For tests."""
+        return self._logits(self._inputs(plan))
+
+    def _inputs(self, plan: StepPlan) -> StepInputs:
+        self.pool.copy_blocks(plan.copies)
+        return build_inputs(plan.chunks, [self._pending.resolve(chunk) for chunk in plan.chunks])
+
+    def _logits(self, inputs: StepInputs) -> Tensor:
+        module = self.model.module
+        step = PackedStep(self.backend, self.pool.layers, inputs.metadata)
+        states = hidden_states(module, inputs.token_ids, step)
+        if not len(inputs.sampled_rows):
+            return states.new_empty(0, self.model.vocab_size, dtype=torch.float32)
+        return logits_of_rows(module, states, inputs.sampled_rows)
+
+    def description_fields(self) -> dict[str, Any]:
+        """This room's part of the contract's Description; call it after `warm`."""
+        return {
+            "dtype": dtype_name(self.model.dtype),
+            "backend": self.backend.name,
+            "batch_invariant": self.batch_invariant,
+            "fingerprint": self.fingerprint(),
+            "max_running": self.limits.max_running,
+            "max_request_tokens": min(self.model.context_length, self.num_blocks * BLOCK_SIZE),
+        }
+
+    def fingerprint(self) -> str:
+        return numerics_fingerprint(
+            self.revision,
+            self.model.module.config.to_dict(),
+            dtype=dtype_name(self.model.dtype),
+            backend=self.backend.name,
+            threads=torch.get_num_threads(),
+            min_rows=self._probe.min_rows if self._probe else {},
+        )

@@ -1,0 +1,32 @@
+"""The forward pass over packed rows: ids and a packed step in, hidden states or logits out."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.row_buckets import row_bucket
+
+
+def hidden_states(module: Any, token_ids: Tensor, step: PackedStep) -> Tensor:
+    """Last hidden states [T, hidden] of packed ids int64 [T], one row per query row of the step's metadata."""
+    output = module.model(
+        input_ids=token_ids.unsqueeze(0),
+        position_ids=step.metadata.positions.unsqueeze(0),
+        use_cache=False,
+        packed_step=step,
+    )
+    states: Tensor = output.last_hidden_state[0]
+    return states
+
+
+def logits_of_rows(module: Any, states: Tensor, rows: Tensor) -> Tensor:
+    """fp32 logits [len(rows), vocab] of some rows of states [T, hidden]; only these go through the head.
+
+    The rows are padded to their bucket by repeating row 0, for the head's sake (see row_buckets).
+    """
+    num_rows = rows.shape[0]
+    padding = rows.new_zeros(row_bucket(num_rows) - num_rows)
+    logits: Tensor = module.lm_head(states[torch.cat([rows, padding])])
+    return logits[:num_rows].float()

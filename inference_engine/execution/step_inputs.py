@@ -1,0 +1,79 @@
+"""From a step plan to the tensors of one forward pass.
+
+chunks        A: 3 tokens, samples | B: 5 prefill tokens | C: 1 token, samples
+token_ids     a a a | b b b b b | c | 0      (padded to the row bucket)
+sampled_rows      2 |           | 8
+"""
+
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inference_engine.execution.attention.metadata import AttentionMetadata, build_metadata
+from inference_engine.execution.row_buckets import row_bucket
+from inference_engine.execution.sampling.row import SamplingRow
+from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan
+
+NO_IDS: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    token_ids: Tensor
+    """int64 [T], padding included."""
+    metadata: AttentionMetadata
+    sampled_rows: Tensor
+    """int64 [S]: the query rows whose logits are sampled, in the order of their chunks."""
+    sampling: list[SamplingRow]
+    """[S], aligned with sampled_rows."""
+
+
+def build_inputs(chunks: list[ScheduledChunk], token_ids: list[list[int]]) -> StepInputs:
+    """Inputs of the chunks; token_ids are theirs, with no pending token left in them."""
+    lengths = [len(ids) for ids in token_ids]
+    num_rows = row_bucket(sum(lengths))
+    ids = np.zeros(num_rows, dtype=np.int64)
+    ids[: sum(lengths)] = np.fromiter(chain.from_iterable(token_ids), dtype=np.int64, count=sum(lengths))
+    metadata = build_metadata(
+        [chunk.start for chunk in chunks], lengths, [chunk.block_table for chunk in chunks], num_rows
+    )
+    samples = torch.tensor([chunk.samples for chunk in chunks])
+    rows = [sampling_row(chunk) for chunk in chunks if chunk.samples]
+    return StepInputs(torch.from_numpy(ids), metadata, metadata.last_rows()[samples], rows)
+
+
+def sampling_row(chunk: ScheduledChunk) -> SamplingRow:
+    """How the token after this chunk is sampled."""
+    request = chunk.request
+    position = chunk.start + len(chunk.token_ids)
+    is_too_short = position - request.num_prompt < request.sampling.min_tokens
+    return SamplingRow(
+        request.sampling, request.choice, position, request.stop_ids if is_too_short else NO_IDS
+    )
+
+
+class PendingTokens:
+    """Tokens sampled by the step before, for chunks that were planned while it still ran (lag 1)."""
+
+    def __init__(self) -> None:
+        self._sampled: dict[tuple[str, int], int] = {}
+
+    def resolve(self, chunk: ScheduledChunk) -> list[int]:
+        """The chunk's ids, its last one filled in where it is pending."""
+        ids = chunk.token_ids
+        if ids[-1] != PENDING_TOKEN:
+            return ids
+        return [*ids[:-1], self._sampled[_key(chunk)]]
+
+    def remember(self, plan: StepPlan, token_ids: list[int | None]) -> None:
+        """token_ids is aligned with the plan's chunks; None where a chunk sampled nothing."""
+        self._sampled = {
+            _key(chunk): id_ for chunk, id_ in zip(plan.chunks, token_ids, strict=True) if id_ is not None
+        }
+
+
+def _key(chunk: ScheduledChunk) -> tuple[str, int]:
+    return chunk.request.request_id, chunk.request.attempt
