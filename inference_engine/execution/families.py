@@ -22,8 +22,8 @@ REASONS = {
 LAYER_TYPES = frozenset({"full_attention", "sliding_attention"})
 ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn"})
 ROPE_REASONS = {
-    "dynamic": "dynamic RoPE reads the largest position of the batch: one request's length would change another's output",
-    "longrope": "longrope reads the largest position of the batch and is not frozen at load yet",
+    "dynamic": "dynamic RoPE reads the largest position of the whole batch, other requests' included",
+    "longrope": "longrope reads the largest position of the whole batch, and is not frozen at load yet",
 }
 
 

@@ -20,9 +20,10 @@ def numerics_fingerprint(
 ) -> str:
     """Equal fingerprints promise equal tokens for equal seeds, whatever the batch.
 
-    revision: hash of the weights; config: the model's configuration (keys with a leading underscore, such as the
-    path it came from, do not count); backend: name and version of the attention backend; min_rows: what the
-    start-up probe chose for each weight shape. The machine's own part is read here: instruction set, torch.
+    revision: hash of the weights; config: the model's configuration (keys with a leading underscore, such as
+    the path it came from, do not count); backend: name and version of the attention backend; min_rows: what
+    the start-up probe chose for each weight shape. The machine's own part, instruction set and torch, is read
+    here.
     """
     facts = {
         "revision": revision,

@@ -84,7 +84,7 @@ class RotaryTable(nn.Module):
 
 
 def rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary position embedding of heads [T, N, D] by cos and sin [1, T, D]; the halves of D form the pairs."""
+    """Rotary embedding of heads [T, N, D] by cos and sin [1, T, D]; the halves of D form the pairs."""
     first, second = heads.chunk(2, dim=-1)
     turned = torch.cat((-second, first), dim=-1)
     return heads * cos[0].unsqueeze(1) + turned * sin[0].unsqueeze(1)

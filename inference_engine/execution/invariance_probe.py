@@ -1,8 +1,9 @@
 """The start-up probe: does a row come out bitwise the same at every row count it can run at?
 
-Every row-wise part of the model is run once per row bucket on the last rows of one fixed input, so that a row is
-seen at another count, another place and another memory alignment than in the largest batch. As a side effect
-every shape is warm when the engine says it is ready. Attention is not row-wise; its backend answers for itself.
+Every row-wise part of the model is run once per row bucket on the last rows of one fixed input, so that a
+row is seen at another count, another place and another memory alignment than in the largest batch. As a
+side effect every shape is warm when the engine says it is ready. Attention is not row-wise: its backend
+answers for itself.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """Linear layers with their weights packed once into the layout oneDNN computes in.
 
-Packing makes them fast (half the time of a plain product at 16 rows in bf16) and row-invariant: a row's result
-does not depend on how many rows run beside it, from two rows on. The start-up probe checks exactly that and
-raises `min_rows` where it must.
+Packing makes them fast (half the time of a plain product at 16 rows in bf16) and row-invariant: a row's
+result does not depend on how many rows run beside it, from two rows on. The start-up probe checks exactly
+that and raises `min_rows` where it must.
 """
 
 import torch

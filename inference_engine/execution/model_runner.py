@@ -102,7 +102,7 @@ class ModelRunner:
         inputs = self._inputs(plan)
         sampled = iter(self._sampler.sample(self._logits(inputs), inputs.sampling))
         result = StepResult([next(sampled) if chunk.samples else None for chunk in plan.chunks])
-        self._pending.remember(plan, [token and token.token_id for token in result.sampled])
+        self._pending.remember(plan, result)
         return result
 
     @torch.inference_mode()

@@ -10,7 +10,7 @@ from inference_engine.execution.row_buckets import row_bucket
 
 
 def hidden_states(module: Any, token_ids: Tensor, step: PackedStep) -> Tensor:
-    """Last hidden states [T, hidden] of packed ids int64 [T], one row per query row of the step's metadata."""
+    """Last hidden states [T, hidden] of packed ids int64 [T], one for each row of the step's metadata."""
     output = module.model(
         input_ids=token_ids.unsqueeze(0),
         position_ids=step.metadata.positions.unsqueeze(0),

@@ -1,7 +1,7 @@
 """What one forward pass hands down to the attention of every layer, and the hook by which layers reach it.
 
-transformers passes it through the model as the keyword `packed_step`; a layer that we have not swapped for one of
-our own arrives here through `AttentionInterface`, under the name `ATTENTION_NAME`.
+transformers passes it through the model as the keyword `packed_step`; a layer that we have not swapped for
+one of our own arrives here through `AttentionInterface`, under the name `ATTENTION_NAME`.
 """
 
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ def paged_attention(
     s_aux: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """The attention function transformers calls: query [1, H, T, D], key and value [1, K, T, D] -> [1, T, H, D]."""
+    """What transformers calls: query [1, H, T, D], key and value [1, K, T, D] -> [1, T, H, D]."""
     assert attention_mask is None, "the packed step says who attends to what; a mask would be ignored"
     output = packed_step.attend(
         module.layer_idx,  # type: ignore[arg-type]

@@ -1,8 +1,9 @@
 """What is checked of every model before it serves: some declare support for custom attention and are wrong.
 
 Two sequences are packed into one batch, each in two chunks, over shuffled blocks. Every layer must call our
-attention exactly once a step, and the logits must be those of the module's own eager attention, one sequence at a
-time. Done twice: on a small fp32 copy with the windows shrunk, where the tolerance is sharp, and on the weights.
+attention exactly once a step, and the logits must be those of the module's own eager attention, one sequence
+at a time. Done twice: on a small fp32 copy with the windows shrunk, where the tolerance is sharp, and on the
+weights.
 """
 
 import copy
@@ -32,7 +33,7 @@ SMALL_WIDTH = 64
 FP32_TOLERANCE = 1e-3
 """Largest difference of any logit of the small copy."""
 WEIGHTS_TOLERANCE = 0.1
-"""Size of the difference relative to the logits': bf16 rounds by about 0.01, a wrong mask is off by about 1."""
+"""Size of the difference relative to the logits': bf16 rounding is about 0.01, a wrong mask about 1."""
 
 
 def check_small_copy(config: Any, name: str, backend: AttentionBackend) -> None:
@@ -46,7 +47,7 @@ def check_small_copy(config: Any, name: str, backend: AttentionBackend) -> None:
 
 
 def check_weights(module: Any, name: str, backend: AttentionBackend, expected: Tensor) -> None:
-    """Raises UnsupportedModel where a packed model's logits are not the `eager_logits` it gave before packing."""
+    """Raises UnsupportedModel where a packed model's logits are not its `eager_logits` from before."""
     error = (packed_logits(module, name, backend) - expected).norm() / expected.norm()
     if not error.item() <= WEIGHTS_TOLERANCE:
         raise UnsupportedModel(name, f"packed logits are off by {error.item():.2g} of their size")

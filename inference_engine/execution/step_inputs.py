@@ -15,7 +15,7 @@ from torch import Tensor
 from inference_engine.execution.attention.metadata import AttentionMetadata, build_metadata
 from inference_engine.execution.row_buckets import row_bucket
 from inference_engine.execution.sampling.row import SamplingRow
-from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan
+from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan, StepResult
 
 NO_IDS: frozenset[int] = frozenset()
 
@@ -68,10 +68,12 @@ class PendingTokens:
             return ids
         return [*ids[:-1], self._sampled[_key(chunk)]]
 
-    def remember(self, plan: StepPlan, token_ids: list[int | None]) -> None:
-        """token_ids is aligned with the plan's chunks; None where a chunk sampled nothing."""
+    def remember(self, plan: StepPlan, result: StepResult) -> None:
+        """Keep what the plan's chunks sampled; what an earlier step sampled is known by now."""
         self._sampled = {
-            _key(chunk): id_ for chunk, id_ in zip(plan.chunks, token_ids, strict=True) if id_ is not None
+            _key(chunk): token.token_id
+            for chunk, token in zip(plan.chunks, result.sampled, strict=True)
+            if token is not None
         }
 
 
