@@ -1,0 +1,91 @@
+"""At the scheduler's door: what can never be served is refused here, by name, before it waits."""
+
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Refused
+from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.contract.requests import Generate, TenantShare
+
+from .config import SchedulerConfig
+from .roster import Roster
+
+
+def refusal(
+    generate: Generate, config: SchedulerConfig, roster: Roster, share: TenantShare | None
+) -> Refused | None:
+    """Why this request can't be taken, or None."""
+    return (
+        _malformed(generate, config, roster)
+        or _too_large(generate, config)
+        or _queue_full(generate, config, roster, share)
+    )
+
+
+def clamped_max_tokens(generate: Generate, config: SchedulerConfig) -> int:
+    """Output tokens left to the request by context and pool, replayed ones included."""
+    return min(generate.sampling.max_tokens, config.max_request_tokens - len(generate.prompt_ids))
+
+
+def _malformed(generate: Generate, config: SchedulerConfig, roster: Roster) -> Refused | None:
+    if generate.request_id in roster.by_id:
+        return _refused(
+            generate, Code.DUPLICATE_REQUEST, f"request {generate.request_id} is being served already"
+        )
+    if generate.constraint is not None:
+        message = f"constraint {generate.constraint.kind.value} is not supported by this engine"
+        return _refused(generate, Code.UNSUPPORTED_FEATURE, message, "constraint")
+    if not generate.prompt_ids:
+        return _refused(generate, Code.INVALID_REQUEST, "the prompt is empty", "prompt_ids")
+    for param, ids in (
+        ("prompt_ids", generate.prompt_ids),
+        ("output_ids", generate.output_ids),
+        ("stop_token_ids", generate.sampling.stop_token_ids),
+    ):
+        if ids and not (min(ids) >= 0 and max(ids) < config.vocab_size):
+            message = f"token ids must be at least 0 and less than {config.vocab_size}"
+            return _refused(generate, Code.TOKEN_ID_OUT_OF_RANGE, message, param)
+    return None
+
+
+def _too_large(generate: Generate, config: SchedulerConfig) -> Refused | None:
+    num_prompt, num_replayed = len(generate.prompt_ids), len(generate.output_ids)
+    num_known = num_prompt + num_replayed
+    if num_replayed >= generate.sampling.max_tokens:
+        message = f"{num_replayed} output tokens are there already, of at most {generate.sampling.max_tokens}"
+        return _refused(generate, Code.INVALID_REQUEST, message, "output_ids")
+    if num_known >= config.context_length:
+        message = f"{num_known} tokens leave no room for output in a context of {config.context_length}"
+        return _refused(generate, Code.CONTEXT_LENGTH_EXCEEDED, message, "prompt_ids")
+    if num_known >= config.max_request_tokens:
+        pool_tokens = config.num_blocks * BLOCK_SIZE
+        message = (
+            f"{num_known} tokens leave no room for output in this engine's KV pool of {pool_tokens} tokens"
+        )
+        return _refused(generate, Code.KV_POOL_EXCEEDED, message, "prompt_ids")
+    return None
+
+
+def _queue_full(
+    generate: Generate, config: SchedulerConfig, roster: Roster, share: TenantShare | None
+) -> Refused | None:
+    if len(roster.queue) >= config.max_waiting:
+        return _refused(generate, Code.QUEUE_FULL, f"{config.max_waiting} requests are waiting already")
+    if share is None:
+        return None
+    tenant = generate.tenant_id
+    if (
+        share.max_queued_requests is not None
+        and roster.num_waiting_by_tenant[tenant] >= share.max_queued_requests
+    ):
+        message = f"{share.max_queued_requests} requests of this tenant are waiting already"
+        return _refused(generate, Code.QUEUE_FULL, message)
+    num_tokens = roster.waiting_tokens_by_tenant[tenant] + len(generate.prompt_ids) + len(generate.output_ids)
+    if share.max_queued_tokens is not None and num_tokens > share.max_queued_tokens:
+        message = f"more than {share.max_queued_tokens} tokens of this tenant would be waiting"
+        return _refused(generate, Code.QUEUE_FULL, message)
+    return None
+
+
+def _refused(generate: Generate, code: Code, message: str, param: str | None = None) -> Refused:
+    return Refused(
+        request_id=generate.request_id, attempt=generate.attempt, code=code, message=message, param=param
+    )

@@ -1,0 +1,42 @@
+"""What one chunk's result does to its request: tokens, logprobs, and whether this was the end."""
+
+from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.events import TokenLogprobs
+
+from .request import Request
+from .step_plan import RequestUpdate, SampledToken, ScheduledChunk
+
+
+def confirm(chunk: ScheduledChunk) -> None:
+    """The chunk is computed. What a preemption cut off meanwhile stays cut off."""
+    request = chunk.request
+    end = chunk.start + len(chunk.token_ids)
+    if chunk.start < request.num_reached:
+        request.num_recomputed_tokens += min(end, request.num_reached) - chunk.start
+    request.num_reached = max(request.num_reached, end)
+    request.num_computed = max(request.num_computed, min(end, request.num_scheduled))
+    request.num_pending -= chunk.samples
+
+
+def failure_of(chunk: ScheduledChunk, sampled: SampledToken | None) -> Code | None:
+    if sampled is None:
+        return Code.INTERNAL_ERROR if chunk.samples else None
+    return sampled.failure
+
+
+def take_token(request: Request, sampled: SampledToken) -> RequestUpdate:
+    """Append the sampled token, or end at it: an id that stops the request is never part of its output."""
+    token_id = sampled.token_id
+    if token_id in request.stop_ids and len(request.output_ids) >= request.sampling.min_tokens:
+        return RequestUpdate(request, [], finish=FinishReason.STOP, stop_token_id=token_id)
+    request.append_output(token_id)
+    is_full = len(request.output_ids) >= request.max_tokens
+    return RequestUpdate(
+        request, [token_id], _logprobs(request, sampled), finish=FinishReason.LENGTH if is_full else None
+    )
+
+
+def _logprobs(request: Request, sampled: SampledToken) -> list[TokenLogprobs] | None:
+    if request.sampling.logprobs is None or sampled.logprob is None:
+        return None
+    return [TokenLogprobs(logprob=sampled.logprob, top=sampled.top)]

@@ -1,0 +1,153 @@
+"""One request as the scheduler sees it: what is known, what is scheduled, what is computed."""
+
+from enum import Enum
+
+from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.requests import Generate, ServiceClass
+
+PENDING_TOKEN = -1
+"""Stands in a chunk for the token that the step still in flight samples (lag 1)."""
+
+CLASS_RANK = {ServiceClass.INTERACTIVE: 0, ServiceClass.STANDARD: 1, ServiceClass.BULK: 2}
+
+
+class RequestState(Enum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+
+
+class Request:
+    """Counts along the sequence, with 0 <= computed <= scheduled <= known + pending:
+
+        0 ........ num_computed ........ num_scheduled ........ num_known (+ num_pending)
+          KV confirmed         in flight               to be done
+
+    A preempted request falls back to the blocks it kept, so counts can also shrink; `num_reached` never does.
+    """
+
+    __slots__ = (
+        "arrival",
+        "attempt",
+        "block_hashes",
+        "block_table",
+        "cached_tokens",
+        "choice",
+        "class_rank",
+        "code",
+        "end_ids",
+        "finish_reason",
+        "key_id",
+        "max_tokens",
+        "num_chunks",
+        "num_computed",
+        "num_known",
+        "num_pending",
+        "num_preemptions",
+        "num_prompt",
+        "num_published",
+        "num_reached",
+        "num_recomputed_tokens",
+        "num_scheduled",
+        "output_ids",
+        "preempted_at",
+        "prompt_ids",
+        "queued_tokens",
+        "request_id",
+        "sampling",
+        "service_class",
+        "state",
+        "stop_ids",
+        "tenant_id",
+        "weight",
+    )
+
+    def __init__(self, generate: Generate, *, arrival: int, max_tokens: int, end_ids: frozenset[int]) -> None:
+        self.request_id = generate.request_id
+        self.attempt = generate.attempt
+        self.tenant_id = generate.tenant_id
+        self.key_id = generate.key_id
+        self.service_class = generate.service_class
+        self.class_rank = CLASS_RANK[generate.service_class]
+        self.weight = generate.weight
+        self.prompt_ids = generate.prompt_ids
+        self.output_ids = list(generate.output_ids)
+        """Replayed and confirmed output tokens."""
+        self.sampling = generate.sampling
+        self.choice = generate.choice
+        self.max_tokens = max_tokens
+        """After clamping to context and pool; replayed tokens count."""
+        self.end_ids = end_ids
+        self.stop_ids = frozenset(self.sampling.stop_token_ids)
+        """Ids that end this request: its own, and the model's unless `ignore_eos`."""
+        if not self.sampling.ignore_eos:
+            self.stop_ids |= end_ids
+        self.arrival = arrival
+        """Sequence number: lower came first."""
+        self.state = RequestState.WAITING
+        self.finish_reason: FinishReason | None = None
+        self.code: Code | None = None
+        self._start_counts()
+
+    def _start_counts(self) -> None:
+        self.block_table: list[int] = []
+        """Only ever appended to, and cut by replacement: a plan in flight may still read the list it has."""
+        self.block_hashes: list[bytes] = []
+        """Chain hashes of the leading full blocks, as far as they were needed."""
+        self.num_published = 0
+        """Leading blocks of the table whose hashes have been offered to the prefix index."""
+        self.num_prompt = len(self.prompt_ids)
+        self.num_known = self.num_prompt + len(self.output_ids)
+        self.num_pending = 0
+        """Output tokens that steps in flight will sample."""
+        self.num_scheduled = 0
+        self.num_computed = 0
+        self.num_reached = 0
+        """The furthest position ever computed, blocks kept or not."""
+        self.preempted_at = -1
+        """`num_scheduled` when last preempted: not again until more than that is computed."""
+        self.queued_tokens = 0
+        """Tokens it had to compute when it last joined the queue."""
+        self.cached_tokens = 0
+        self.num_chunks = 0
+        self.num_preemptions = 0
+        self.num_recomputed_tokens = 0
+
+    @property
+    def known_ids(self) -> list[int]:
+        return self.prompt_ids + self.output_ids
+
+    @property
+    def num_remaining(self) -> int:
+        """Tokens that could be scheduled now."""
+        return self.num_known + self.num_pending - self.num_scheduled
+
+    @property
+    def is_ending(self) -> bool:
+        """The token in flight is its last, whatever it turns out to be."""
+        return self.num_pending > 0 and len(self.output_ids) + self.num_pending >= self.max_tokens
+
+    @property
+    def can_be_preempted(self) -> bool:
+        """Never twice without progress."""
+        return self.num_computed > self.preempted_at
+
+    def ids_between(self, start: int, end: int) -> list[int]:
+        """Token ids of positions start <= p < end; those not sampled yet are PENDING_TOKEN."""
+        split = self.num_prompt
+        if end <= split:
+            return self.prompt_ids[start:end]
+        ids = self.output_ids[max(0, start - split) : end - split]
+        if start < split:
+            ids = self.prompt_ids[start:] + ids
+        if end > self.num_known:
+            ids.append(PENDING_TOKEN)
+        return ids
+
+    def append_output(self, token_id: int) -> None:
+        self.output_ids.append(token_id)
+        self.num_known += 1
+
+    def __repr__(self) -> str:
+        counts = f"{self.num_computed}/{self.num_scheduled}/{self.num_known}+{self.num_pending}"
+        return f"<Request {self.request_id} {self.state.value} {counts} blocks={self.block_table}>"

@@ -1,0 +1,161 @@
+"""The pure scheduler: requests in, step plans out, results in, updates out. No device, no clock, no socket.
+
+    add -> (queue) -> plan -> [ somebody runs the step ] -> apply -> updates
+                       ^                                       |
+                       +-------- until it finishes ------------+
+
+With lag 1 another step is planned while the last one runs: a token not sampled yet is PENDING_TOKEN in the
+plan, and a request that turns out to have ended has its chunk in flight dropped. Not thread-safe.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+
+from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.events import Accepted, Refused, Stats
+from inference_engine.contract.requests import Generate, TenantShare
+
+from .config import SchedulerConfig
+from .fcfs import FirstComeFirstServed
+from .inspection import Totals, blocks_by_tenant, stats
+from .intake import clamped_max_tokens, refusal
+from .integrity import check_integrity
+from .kv_tables import KVTables
+from .outcome import confirm, failure_of, take_token
+from .planner import StepPlanner
+from .policy import QueuePolicy
+from .reclaim import Reclaimer
+from .request import Request, RequestState
+from .roster import Roster
+from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
+
+__all__ = ["Scheduler", "SchedulerConfig"]
+
+
+class Scheduler:
+    def __init__(self, config: SchedulerConfig, policy: QueuePolicy | None = None) -> None:
+        self.config = config
+        self.kv = KVTables(
+            config.num_blocks, config.cache_secret, enable_prefix_cache=config.enable_prefix_cache
+        )
+        self.roster = Roster(policy or FirstComeFirstServed())
+        self.totals = Totals()
+        self.in_flight: deque[StepPlan] = deque()
+        self._planner = StepPlanner(
+            config, self.roster, Reclaimer(self.roster, self.kv, self.totals), self.totals
+        )
+        self._shares: dict[str, TenantShare] = {}
+        self._num_arrivals = 0
+        self._num_planned = 0
+
+    def add(self, generate: Generate) -> Accepted | Refused:
+        refused = refusal(generate, self.config, self.roster, self._shares.get(generate.tenant_id))
+        if refused is not None:
+            self.totals.num_refused += 1
+            return refused
+        request = self._new_request(generate)
+        self.roster.enter(request)
+        self.totals.num_accepted += 1
+        self.totals.prompt_tokens += request.num_prompt
+        return Accepted(
+            request_id=request.request_id,
+            attempt=request.attempt,
+            prompt_tokens=request.num_prompt,
+            cached_tokens=self.kv.num_cached_prompt_tokens(request),
+            max_tokens=request.max_tokens,
+        )
+
+    def abort(self, request_id: str, attempt: int, code: Code) -> Request | None:
+        """Take a request out at once, whatever it is doing. None: unknown, ended, or of a newer attempt."""
+        request = self.roster.by_id.get(request_id)
+        if request is None or request.attempt > attempt:
+            return None
+        self._end(request, FinishReason.ABORTED, code)
+        return request
+
+    def plan(self) -> StepPlan | None:
+        """The next step, or None: nothing to do, or nothing until the step in flight has been applied."""
+        if len(self.in_flight) > self.config.lag:
+            raise RuntimeError(
+                f"{len(self.in_flight)} steps in flight, lag is {self.config.lag}: apply first"
+            )
+        chunks = self._planner.plan_chunks()
+        if not chunks:
+            return None
+        self._num_planned += 1
+        plan = StepPlan(self._num_planned, chunks)
+        self.in_flight.append(plan)
+        self.kv.pool.begin_step(plan.step)
+        return plan
+
+    def apply(self, plan: StepPlan, result: StepResult) -> list[RequestUpdate]:
+        """Confirm the oldest step in flight. Requests aborted or ended since then get no update."""
+        if not self.in_flight or self.in_flight[0] is not plan:
+            raise RuntimeError(f"step {plan.step} is not the oldest in flight")
+        if len(plan.chunks) != len(result.sampled):
+            raise ValueError(f"{len(result.sampled)} results for {len(plan.chunks)} chunks")
+        self.in_flight.popleft()
+        self.kv.pool.end_step(plan.step)
+        self.totals.num_steps += 1
+        updates = []
+        for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
+            update = None if chunk.request.state is RequestState.FINISHED else self._settle(chunk, sampled)
+            if update is not None:
+                updates.append(update)
+        return updates
+
+    def set_tenant_shares(self, shares: dict[str, TenantShare]) -> None:
+        """Replace the shares of the tenants named. Queue limits hold from the next `add`; weights and KV
+        fractions are for a fair policy to use."""
+        self._shares.update(shares)
+
+    @property
+    def requests(self) -> Mapping[str, Request]:
+        """Live requests by id: those that wait or run."""
+        return self.roster.by_id
+
+    def has_work(self) -> bool:
+        return bool(self.roster.by_id or self.in_flight)
+
+    def stats(self) -> Stats:
+        return stats(self.totals, self.roster, self.kv.pool)
+
+    def blocks_by_tenant(self) -> dict[str, int]:
+        return blocks_by_tenant(self.roster)
+
+    def check_integrity(self) -> None:
+        """Raises BrokenInvariant. Cheap enough for idle moments, not for every step."""
+        check_integrity(self.roster, self.kv)
+
+    def _new_request(self, generate: Generate) -> Request:
+        self._num_arrivals += 1
+        return Request(
+            generate,
+            arrival=self._num_arrivals,
+            max_tokens=clamped_max_tokens(generate, self.config),
+            end_ids=self.config.end_ids,
+        )
+
+    def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
+        request = chunk.request
+        self.totals.num_recomputed_tokens -= request.num_recomputed_tokens
+        confirm(chunk)
+        self.totals.num_recomputed_tokens += request.num_recomputed_tokens
+        failure = failure_of(chunk, sampled)
+        if failure is not None:
+            self.kv.forget(request)
+            self._end(request, FinishReason.FAILED, failure)
+            return RequestUpdate(request, [], finish=FinishReason.FAILED, code=failure)
+        self.kv.publish(request)
+        if sampled is None or not chunk.samples:
+            return None
+        update = take_token(request, sampled)
+        self.totals.output_tokens += len(update.token_ids)
+        if update.finish is not None:
+            self._end(request, update.finish, None)
+        return update
+
+    def _end(self, request: Request, reason: FinishReason, code: Code | None) -> None:
+        self.roster.leave(request, reason, code)
+        self.kv.cut(request, 0)
+        self.totals.count_end(reason)

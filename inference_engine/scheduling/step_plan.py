@@ -1,0 +1,70 @@
+"""What crosses between the scheduler and whatever runs a step: pure data."""
+
+from dataclasses import dataclass, field
+
+from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.events import TokenLogprobs
+
+from .request import PENDING_TOKEN, Request
+
+__all__ = ["PENDING_TOKEN", "RequestUpdate", "SampledToken", "ScheduledChunk", "StepPlan", "StepResult"]
+
+
+@dataclass(slots=True)
+class ScheduledChunk:
+    """Positions start <= p < start + len(token_ids) of one request, computed in this step.
+
+    `samples`: the last of `token_ids` is the request's last known (or pending) token, and one token is
+    sampled from its logits, at absolute position start + len(token_ids).
+    """
+
+    request: Request
+    start: int
+    token_ids: list[int]
+    block_table: list[int]
+    """Covers the chunk's positions, and may be longer. Position p lives in block_table[p // 16] at p % 16."""
+    samples: bool
+
+
+@dataclass(slots=True)
+class StepPlan:
+    step: int
+    chunks: list[ScheduledChunk]
+    copies: list[tuple[int, int]] = field(default_factory=list)
+    """(source, target) blocks to be copied before the step."""
+
+    @property
+    def num_tokens(self) -> int:
+        return sum(len(chunk.token_ids) for chunk in self.chunks)
+
+
+@dataclass(slots=True)
+class SampledToken:
+    token_id: int
+    logprob: float | None = None
+    top: list[tuple[int, float]] = field(default_factory=list)
+    failure: Code | None = None
+    """Why there is no token: the request ends as failed. May be set for a chunk that samples nothing, too."""
+
+
+@dataclass(slots=True)
+class StepResult:
+    sampled: list[SampledToken | None]
+    """Aligned with the plan's chunks; None where a chunk doesn't sample."""
+
+    @classmethod
+    def failed(cls, plan: StepPlan, code: Code) -> "StepResult":
+        """The whole step went wrong: every request in it ends as failed."""
+        return cls([SampledToken(PENDING_TOKEN, failure=code) for _ in plan.chunks])
+
+
+@dataclass(slots=True)
+class RequestUpdate:
+    """What one applied step means to one request."""
+
+    request: Request
+    token_ids: list[int]
+    logprobs: list[TokenLogprobs] | None = None
+    finish: FinishReason | None = None
+    code: Code | None = None
+    stop_token_id: int | None = None
