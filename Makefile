@@ -14,7 +14,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 up: setup ## set up, start everything, stay in the foreground; Ctrl-C stops it
-	@exec $(BIN)/python manage.py up $(ARGS)
+	@PYTHONPATH=.:platform exec $(BIN)/python -m operations.up
 
 setup: ## virtual environment, packages, torch, model, kernel; nothing is started
 	@$(SETUP)
@@ -39,7 +39,7 @@ doctor: ## what this machine lacks, and which system package brings it
 	@PYTHONPATH=platform $(PYTHON) -m operations.doctor
 
 key: setup ## a new API key for the demo tenant, shown once
-	@$(BIN)/python manage.py new_key $(ARGS)
+	@PYTHONPATH=.:platform exec $(BIN)/python -m operations.new_key $(ARGS)
 
 lock: ## the hashed requirement files, made again from the .in files (needs uv)
 	@for name in requirements requirements-dev; do \

@@ -51,7 +51,9 @@ def check_python() -> Finding:
     if sys.version_info >= (3, 11):
         return ok("python", f"{version} at {sys.executable}")
     get = how_to_get("python", family())
-    return missing("python", f"{version} is too old, 3.11 or newer is needed ({get}; or make PYTHON=python3.12)")
+    return missing(
+        "python", f"{version} is too old, 3.11 or newer is needed ({get}; or make PYTHON=python3.12)"
+    )
 
 
 def check_venv() -> Finding:
@@ -99,7 +101,9 @@ def check_redis() -> Finding:
         return ok("redis", on_path)
     if platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64"):
         return ok("redis", "not on PATH; set-up brings one inside a Python wheel")
-    return missing("redis", f"no redis-server, and no wheel for this system ({how_to_get('redis', family())})")
+    return missing(
+        "redis", f"no redis-server, and no wheel for this system ({how_to_get('redis', family())})"
+    )
 
 
 def check_postgres() -> Finding:

@@ -3,11 +3,7 @@
 import importlib.util
 import os
 import shutil
-import tempfile
 from pathlib import Path
-
-MAX_SOCKET_PATH_BYTES = 100
-"""The kernel allows 108 with the final zero; Redis itself needs a few more while it binds."""
 
 
 def find_redis_server() -> Path | None:
@@ -39,12 +35,3 @@ def redis_command(server: Path, socket: Path, data_dir: Path, *, durable: bool =
         "logfile": "",
     }
     return [str(server), *(part for name, value in options.items() for part in (f"--{name}", value))]
-
-
-def private_folder(wanted: Path) -> Path:
-    """`wanted`, made with mode 0700; a short temporary one where socket paths in it would be too long."""
-    if len(os.fsencode(wanted / "engine.sock")) > MAX_SOCKET_PATH_BYTES:
-        return Path(tempfile.mkdtemp(prefix="octavo-"))
-    wanted.mkdir(parents=True, exist_ok=True)
-    wanted.chmod(0o700)
-    return wanted

@@ -161,7 +161,9 @@ def convert_model() -> None:
 def build_kernel() -> None:
     sources = sorted((ROOT / "inference_engine" / "execution" / "attention").glob("*.cpp"))
     compiler = doctor.find_compiler() or "none"
-    made_from = compiler + " ".join(sorted(doctor.cpu_flags())) + "".join(path.read_text() for path in sources)
+    made_from = (
+        compiler + " ".join(sorted(doctor.cpu_flags())) + "".join(path.read_text() for path in sources)
+    )
     if _is_stamped("kernel", made_from):
         return
     if compiler == "none":

@@ -1,4 +1,4 @@
-"""What a person sees while something long goes on: one line a stage, rewritten on a terminal, plain elsewhere."""
+"""What a person sees while something long goes on: one line a stage, rewritten where it is a terminal."""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ def from_report(report: dict[str, Any]) -> TorchBuild:
     chosen = report["install"][0]
     metadata, environment = chosen["metadata"], report["environment"]
     needed = [line for line in metadata.get("requires_dist", []) if _applies(line, environment)]
-    cuda = tuple(re.split(r"[ =<>!~;\[(]", line, maxsplit=1)[0] for line in needed if CUDA_PACKAGE.match(line))
+    cuda = tuple(
+        re.split(r"[ =<>!~;\[(]", line, maxsplit=1)[0] for line in needed if CUDA_PACKAGE.match(line)
+    )
     return TorchBuild(metadata["version"], chosen["download_info"]["url"], cuda)
 
 

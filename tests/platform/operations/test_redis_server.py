@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from operations.redis_server import MAX_SOCKET_PATH_BYTES, find_redis_server, private_folder, redis_command
+from operations.redis_server import find_redis_server, redis_command
 from servers_of_tests import RedisServer
 
 
@@ -52,16 +52,3 @@ def test_one_run_has_one_shared_server(redis_url: str) -> None:
 def test_command_of_a_throwaway_server_keeps_no_file(tmp_path: Path) -> None:
     command = redis_command(tmp_path / "redis-server", tmp_path / "s", tmp_path, durable=False)
     assert command[command.index("--appendonly") + 1] == "no"
-
-
-def test_sockets_live_in_a_private_folder(tmp_path: Path) -> None:
-    folder = private_folder(tmp_path / "run")
-    assert folder == tmp_path / "run"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-def test_a_long_home_gets_a_short_socket_folder(tmp_path: Path) -> None:
-    folder = private_folder(tmp_path / ("x" * MAX_SOCKET_PATH_BYTES))
-    assert len(str(folder)) < 60
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    folder.rmdir()

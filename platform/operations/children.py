@@ -1,0 +1,49 @@
+"""The table of processes that one supervisor runs: a new kind of process is a new row here."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from operations.home import Home
+from operations.redis_server import redis_command
+
+NICE_BESIDE_THE_ENGINE = 10
+"""The engine's matrix threads lose a third of their speed to an equal neighbour, little to a nicer one."""
+
+
+@dataclass(frozen=True)
+class ChildSpec:
+    name: str
+    command: tuple[str, ...]
+    nice: int = 0
+    stop_ceiling_s: float = 10.0
+    """Between SIGTERM and SIGKILL."""
+
+
+def redis_child(server: Path, home: Home) -> ChildSpec:
+    command = redis_command(server, home.redis_socket, home.redis_data)
+    return ChildSpec("redis", tuple(command), nice=NICE_BESIDE_THE_ENGINE)
+
+
+def engine_child(home: Home) -> ChildSpec:
+    """One replica. Model, Redis and everything else it reads from OCTAVO_* variables."""
+    address = f"unix:{home.sockets / 'engine.sock'}"
+    return ChildSpec("engine", (sys.executable, "-m", "inference_engine", "--address", address))
+
+
+def ledger_child() -> ChildSpec:
+    command = (sys.executable, "-m", "django", "ledger_writer")
+    return ChildSpec("ledger", command, nice=NICE_BESIDE_THE_ENGINE)
+
+
+def gateway_child(host: str, port: int) -> ChildSpec:
+    """Gateway and console on one port. A stuck stream must not keep it alive, hence the graceful time-out."""
+    options = ("--host", host, "--port", str(port), "--timeout-graceful-shutdown", "5")
+    quiet = ("--no-access-log", "--no-server-header", "--log-level", "warning")
+    command = (sys.executable, "-m", "uvicorn", "control_plane.asgi:application", *options, *quiet)
+    return ChildSpec("gateway", command, nice=NICE_BESIDE_THE_ENGINE)
+
+
+def database_step() -> ChildSpec:
+    """Runs to its end before the ledger writer and the gateway start."""
+    return ChildSpec("database", (sys.executable, "-m", "operations.prepare_database"))
