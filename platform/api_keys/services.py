@@ -56,7 +56,9 @@ def update_key(key: ApiKey, *, actor: str = "system", **changes: Any) -> ApiKey:
     _validate(current)
     current.save(update_fields=list(changes))
     raise_policy_epoch(current.tenant)
-    record(actor, "api_key.update", _subject(current), {name: _plain(value) for name, value in changes.items()})
+    record(
+        actor, "api_key.update", _subject(current), {name: _plain(value) for name, value in changes.items()}
+    )
     return current
 
 

@@ -29,7 +29,9 @@ def _clean(value: object) -> object:
     if isinstance(value, str):
         return URL_PASSWORD.sub(r"\1:" + HIDDEN + "@", API_KEY.sub(r"octavo_\1_" + HIDDEN, value))
     if isinstance(value, dict):
-        return {key: HIDDEN if HIDDEN_FIELDS.search(str(key)) else _clean(item) for key, item in value.items()}
+        return {
+            key: HIDDEN if HIDDEN_FIELDS.search(str(key)) else _clean(item) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_clean(item) for item in value]
     if isinstance(value, int | float | None):

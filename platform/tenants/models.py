@@ -21,7 +21,10 @@ class Limits(models.Model):
     """What a tenant and a key may both limit."""
 
     max_concurrent = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Requests in flight; empty: unlimited."
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Requests in flight; empty: unlimited.",
     )
     requests_per_minute = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)], help_text="Empty: unlimited."
@@ -38,12 +41,19 @@ class Tenant(Limits):
     name = models.CharField(max_length=100, unique=True)
     slug = models.SlugField(max_length=64, unique=True)
     status = models.CharField(max_length=16, choices=TenantStatus.choices, default=TenantStatus.ACTIVE)
-    service_class = models.CharField(max_length=16, choices=ServiceClass.choices, default=ServiceClass.STANDARD)
+    service_class = models.CharField(
+        max_length=16, choices=ServiceClass.choices, default=ServiceClass.STANDARD
+    )
     weight = models.FloatField(
-        default=1.0, validators=[MinValueValidator(0.01)], help_text="Share of the engines beside other tenants."
+        default=1.0,
+        validators=[MinValueValidator(0.01)],
+        help_text="Share of the engines beside other tenants.",
     )
     max_output_tokens = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Of one request; empty: unlimited."
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Of one request; empty: unlimited.",
     )
     policy_epoch = models.PositiveBigIntegerField(
         default=1, editable=False, help_text="Rises with every change of this tenant or of one of its keys."

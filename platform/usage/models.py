@@ -30,7 +30,9 @@ class LedgerEntry(models.Model):
     prompt_tokens = models.PositiveIntegerField(default=0)
     cached_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0, help_text="Up to the stop match, as received.")
-    overrun_tokens = models.PositiveIntegerField(default=0, help_text="Generated after the stop match; not billed.")
+    overrun_tokens = models.PositiveIntegerField(
+        default=0, help_text="Generated after the stop match; not billed."
+    )
 
     admitted_at = models.DateTimeField()
     first_token_at = models.DateTimeField(null=True)

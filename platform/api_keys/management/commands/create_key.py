@@ -23,7 +23,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = find_tenant(options["tenant"])
         if tenant is None:
-            raise CommandError(f"no tenant {options['tenant']!r}; create it with: manage.py create_tenant NAME")
+            raise CommandError(
+                f"no tenant {options['tenant']!r}; create it with: manage.py create_tenant NAME"
+            )
         days = options["expires_in_days"]
         expires_at = timezone.now() + timedelta(days=days) if days else None
         try:

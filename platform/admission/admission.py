@@ -1,0 +1,158 @@
+"""One admitted request, from the reservation to its ledger row."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from admission.decision import standing
+from admission.facts import RequestFacts
+from admission.rate_headers import rate_headers
+from api_keys.authentication import reload_principal
+from api_keys.principal import Principal
+from inference_engine.contract.codes import Code
+from inference_engine.contract.requests import ServiceClass
+from quotas.leases import Progress
+from quotas.reservations import RateState, Reservation
+from tenants.errors import Denied
+from usage.models import Ending, Source
+
+log = structlog.get_logger(__name__)
+
+
+class Admission:
+    """What the gate yields. The handler records usage as it learns of it and says how the request ended."""
+
+    def __init__(
+        self,
+        principal: Principal,
+        facts: RequestFacts,
+        reservation: Reservation,
+        max_tokens: int,
+        rate: RateState | None,
+    ) -> None:
+        self.principal = principal
+        self.facts = facts
+        self.reservation = reservation
+        self.max_tokens = max_tokens
+        """Output tokens after every cap."""
+        self.policy_epoch = principal.policy_epoch
+        self._rate = rate
+        self._progress = Progress()
+        self._replica = ""
+        self._queue_ms: float | None = None
+        self._ending: tuple[Ending, str, str] | None = None
+        self._end_now: Callable[[Code], None] | None = None
+        self._ended_by: Code | None = None
+        self._check: asyncio.Task[None] | None = None
+
+    @property
+    def request_id(self) -> str:
+        return self.facts.request_id
+
+    @property
+    def reservation_key(self) -> str:
+        return self.reservation.keys.reservation
+
+    @property
+    def service_class(self) -> ServiceClass:
+        return self.principal.service_class
+
+    @property
+    def weight(self) -> float:
+        return self.principal.weight
+
+    def headers(self) -> dict[str, str]:
+        """For the answer, whatever it is."""
+        return rate_headers(self._rate)
+
+    def record(
+        self,
+        *,
+        prompt_tokens: int | None = None,
+        cached_tokens: int | None = None,
+        output_tokens: int | None = None,
+        overrun_tokens: int | None = None,
+        first_token_at: float | None = None,
+        queue_ms: float | None = None,
+        replica: str | None = None,
+    ) -> None:
+        """Totals so far, not increments; what isn't named stays. Times in Unix seconds.
+
+        Nothing is billed before it is recorded: `prompt_tokens` belongs here once an engine has the request.
+        """
+        given = {
+            "prompt_tokens": prompt_tokens,
+            "cached_tokens": cached_tokens,
+            "output_tokens": output_tokens,
+            "overrun_tokens": overrun_tokens,
+            "first_token_at": first_token_at,
+        }
+        self._progress = self._progress._replace(**{k: v for k, v in given.items() if v is not None})
+        self._replica = self._replica if replica is None else replica
+        self._queue_ms = self._queue_ms if queue_ms is None else queue_ms
+
+    def finish(self, ending: Ending, code: Code | None = None, finish_reason: str = "") -> None:
+        """How the request ended. The first word counts."""
+        if self._ending is None:
+            self._ending = (ending, code or "", finish_reason)
+
+    def finish_with(self, error: BaseException) -> None:
+        """How it ended, from what the handler raised without saying more."""
+        if isinstance(error, asyncio.CancelledError | GeneratorExit):
+            self.finish(Ending.ABORTED, self._ended_by or Code.CLIENT_GONE)
+        else:
+            self.finish(Ending.FAILED, error.code if isinstance(error, Denied) else Code.INTERNAL_ERROR)
+
+    def on_end(self, callback: Callable[[Code], None]) -> None:
+        """`callback(code)` is called, once, when the platform takes the admission back: the stream has to end."""
+        self._end_now = callback
+        if self._ended_by is not None:
+            callback(self._ended_by)
+
+    def row(self) -> dict[str, str]:
+        """The settlement's fields of the ledger row (usage/ledger_rows.py reads them)."""
+        ending, code, finish_reason = self._ending or (Ending.FAILED, Code.INTERNAL_ERROR, "")
+        return {
+            **self.reservation.fields,
+            **dict(zip(Progress._fields, self._progress.fields(), strict=True)),
+            "finished_at": str(time.time()),
+            "queue_ms": "" if self._queue_ms is None else str(self._queue_ms),
+            "replica": self._replica,
+            "ending": str(ending),
+            "code": str(code),
+            "finish_reason": finish_reason,
+            "source": Source.AUTHORITATIVE.value,
+        }
+
+    # What the lease keeper calls (quotas/leases.py).
+
+    def progress(self) -> Progress:
+        return self._progress
+
+    def policy_changed(self) -> None:
+        if self._check is None or self._check.done():
+            self._check = asyncio.create_task(self._check_policy())
+
+    def lost(self) -> None:
+        log.error("lease_lost", request_id=self.request_id)
+        self._end(Code.INTERNAL_ERROR)
+
+    async def _check_policy(self) -> None:
+        try:
+            principal = await reload_principal(self.principal)
+        except Denied as denied:
+            if denied.code is not Code.STORE_UNAVAILABLE:  # nobody can tell now: the next renewal asks again
+                self._end(denied.code)
+            return
+        self.policy_epoch = principal.policy_epoch
+        denied_now = standing(principal, self.facts)
+        if denied_now is not None:
+            self._end(denied_now.code)
+
+    def _end(self, code: Code) -> None:
+        if self._ended_by is None:
+            self._ended_by = code
+            if self._end_now is not None:
+                self._end_now(code)

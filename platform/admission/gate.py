@@ -1,0 +1,148 @@
+"""The one door: nothing reaches an engine without passing it, and whatever passed it is settled exactly once."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from django.conf import settings
+
+from admission.admission import Admission
+from admission.decision import Admit, decide
+from admission.facts import FleetFacts, RequestFacts
+from admission.metrics import ADMITTED, DENIED
+from admission.rate_headers import rate_headers
+from admission.settlement import settler
+from api_keys.authentication import forget_principals, is_current, reload_principal
+from api_keys.principal import Principal
+from inference_engine.contract.codes import Code
+from quotas.leases import lease_keeper
+from quotas.reservations import (
+    NoRoom,
+    Policy,
+    Reservation,
+    ReservationKeys,
+    Reserved,
+    ScopeLimits,
+    reserve,
+)
+from quotas.store import on_new_run
+from tenants.errors import Denied, store_unavailable
+from usage.models import Ending
+
+MAX_ATTEMPTS = 3
+"""A policy that changes again while it is reloaded is reloaded again."""
+
+on_new_run(forget_principals)
+
+
+@asynccontextmanager
+async def gate(
+    principal: Principal, facts: RequestFacts, fleet: FleetFacts | None = None
+) -> AsyncIterator[Admission]:
+    """Raises Denied before the body runs, or not at all. Leaving it, however that happens, settles in the background.
+
+    Without `fleet` the model's limits are not looked at.
+    """
+    admission = await _admitted_or_abandoned(principal, facts, fleet)
+    lease_keeper().hold(admission)
+    try:
+        yield admission
+    except BaseException as error:
+        admission.finish_with(error)
+        raise
+    finally:
+        lease_keeper().drop(admission)
+        settler().settle(admission.reservation, admission.row())
+
+
+async def _admitted_or_abandoned(
+    principal: Principal, facts: RequestFacts, fleet: FleetFacts | None
+) -> Admission:
+    """A client that goes away meanwhile can't leave a reservation behind that nobody knows of."""
+    admitting = asyncio.create_task(_admit(principal, facts, fleet))
+    try:
+        return await asyncio.shield(admitting)
+    except asyncio.CancelledError:
+        admitting.add_done_callback(_abandon)
+        raise
+    except Denied as denied:
+        DENIED.labels(facts.endpoint, denied.code).inc()
+        raise
+
+
+def _abandon(admitting: asyncio.Task[Admission]) -> None:
+    if admitting.cancelled() or admitting.exception() is not None:
+        return
+    admission = admitting.result()
+    admission.finish(Ending.ABORTED, Code.CLIENT_GONE)
+    settler().settle(admission.reservation, admission.row())
+
+
+async def _admit(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admission:
+    is_fresh, reserved = False, False
+    keys = ReservationKeys(principal.tenant_id, principal.key_id, facts.request_id)
+    try:
+        for _ in range(MAX_ATTEMPTS):
+            decision = _decision(principal, facts, fleet)
+            reservation = Reservation(keys, _reservation_fields(principal, facts, decision.max_tokens))
+            outcome = await reserve(reservation, _policy(principal), is_fresh=is_fresh)
+            reserved = isinstance(outcome, Reserved)
+            if isinstance(outcome, NoRoom):
+                raise _no_room(outcome)
+            if isinstance(outcome, Reserved) and is_current(principal):
+                ADMITTED.labels(facts.endpoint).inc()
+                return Admission(principal, facts, reservation, decision.max_tokens, outcome.rate)
+            principal, is_fresh = await reload_principal(principal), True
+        raise store_unavailable()
+    except Denied:
+        if reserved:
+            settler().release(keys)
+        raise
+
+
+def _decision(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admit:
+    decision = decide(principal, facts, fleet, default_output_tokens=settings.OCTAVO_DEFAULT_OUTPUT_TOKENS)
+    if isinstance(decision, Denied):
+        raise decision
+    return decision
+
+
+def _policy(principal: Principal) -> Policy:
+    return Policy(
+        principal.policy_epoch,
+        tenant=ScopeLimits(principal.max_concurrent, principal.requests_per_minute),
+        key=ScopeLimits(principal.key_max_concurrent, principal.key_requests_per_minute),
+    )
+
+
+def _reservation_fields(principal: Principal, facts: RequestFacts, max_tokens: int) -> dict[str, str]:
+    """Nothing is billed yet: usage is written by renewals, the engine's orphan report and the settlement."""
+    return {
+        "request_id": facts.request_id,
+        "tenant_id": principal.tenant_id,
+        "tenant_name": principal.tenant_name,
+        "key_id": principal.key_id,
+        "key_name": principal.key_name,
+        "model": facts.model,
+        "endpoint": facts.endpoint,
+        "user": facts.user,
+        "metadata": json.dumps(facts.metadata),
+        "reserved_tokens": str(facts.prompt_tokens + max_tokens),
+    }
+
+
+def _no_room(outcome: NoRoom) -> Denied:
+    whose = "this account" if outcome.scope == "tenant" else "this API key"
+    if outcome.rate is None:
+        return Denied(
+            Code.CONCURRENCY_LIMIT_EXCEEDED,
+            f"At most {outcome.limit} requests of {whose} may run at once.",
+            retry_after_s=1.0,
+        )
+    return Denied(
+        Code.RATE_LIMIT_EXCEEDED,
+        f"Rate limit of {whose} reached: {outcome.limit} requests per minute.",
+        retry_after_s=outcome.rate.retry_after_s,
+        headers=rate_headers(outcome.rate),
+    )

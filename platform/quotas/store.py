@@ -1,0 +1,139 @@
+"""The Redis that holds quotas, for code on an event loop: one pool per loop, scripts, and word of a new run.
+
+A run of Redis that is not the one before may have forgotten its last moments. A new run always means new
+connections, so each connection asks for the run's id as it opens: nobody can use a new run unannounced.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import redis.asyncio
+import structlog
+from django.conf import settings
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError, RedisError
+
+from tenants.errors import store_unavailable
+
+log = structlog.get_logger(__name__)
+
+MAX_CONNECTIONS = 16
+Value = str | int | float | bytes
+
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
+_run_listeners: list[Callable[[], None]] = []
+_known_run: str | None = None
+_run_number = 0
+
+
+class Script:
+    """One Lua file of quotas/lua/."""
+
+    def __init__(self, name: str) -> None:
+        self.source = (Path(__file__).parent / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+        self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+
+
+def async_redis() -> redis.asyncio.Redis:
+    """This event loop's client. Its pool waits for a free connection instead of failing a burst."""
+    loop = asyncio.get_running_loop()
+    client = _clients.get(loop)
+    if client is None:
+        client = _clients[loop] = _connect()
+    return client
+
+
+def _connect() -> redis.asyncio.Redis:
+    timeout_s = settings.OCTAVO_REDIS_TIMEOUT_SECONDS
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.REDIS_URL,
+        max_connections=MAX_CONNECTIONS,
+        timeout=timeout_s,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        redis_connect_func=_greet,
+    )
+    return redis.asyncio.Redis(connection_pool=pool)
+
+
+async def close_async_redis() -> None:
+    """Close this loop's connections."""
+    client = _clients.pop(asyncio.get_running_loop(), None)
+    if client is not None:
+        await client.aclose()
+        await client.connection_pool.disconnect()
+
+
+async def _greet(connection: Any) -> None:
+    await connection.on_connect()
+    await connection.send_command("INFO", "server")
+    reply = await connection.read_response()
+    text = reply.decode() if isinstance(reply, bytes) else str(reply)
+    runs = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("run_id:")]
+    _note_run(runs[0] if runs else "")
+
+
+def _note_run(run: str) -> None:
+    global _known_run, _run_number
+    before, _known_run = _known_run, run
+    if before is not None and before != run:
+        _run_number += 1
+        log.warning("redis_new_run", run=run)
+        for listener in _run_listeners:
+            listener()
+
+
+def run_number() -> int:
+    """How many new runs of Redis this process has seen."""
+    return _run_number
+
+
+def on_new_run(listener: Callable[[], None]) -> None:
+    """Call `listener`, on the loop that noticed, whenever Redis turns out to be another run than before."""
+    _run_listeners.append(listener)
+
+
+async def run_script(script: Script, keys: Sequence[str], args: Sequence[Value]) -> Any:
+    """Raises RedisError."""
+    client = async_redis()
+    try:
+        return await client.evalsha(script.sha, len(keys), *keys, *args)
+    except NoScriptError:
+        return await client.eval(script.source, len(keys), *keys, *args)
+
+
+async def run_scripts(script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Value]]]) -> list[Any]:
+    """Several calls of one script in one round trip. Raises RedisError."""
+    client = async_redis()
+    try:
+        return await _pipelined(client, script, calls)
+    except NoScriptError:
+        await client.script_load(script.source)
+        return await _pipelined(client, script, calls)
+
+
+async def _pipelined(
+    client: redis.asyncio.Redis, script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Value]]]
+) -> list[Any]:
+    async with client.pipeline(transaction=False) as pipeline:
+        for keys, args in calls:
+            pipeline.evalsha(script.sha, len(keys), *keys, *args)
+        return await pipeline.execute()
+
+
+@asynccontextmanager
+async def closed_when_unreachable() -> AsyncIterator[None]:
+    """Whatever Redis can't answer is a denial: STORE_UNAVAILABLE."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        log.warning("redis_unreachable", error=str(error))
+        raise store_unavailable() from error
