@@ -49,9 +49,9 @@ class EngineWatch:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _find_record(self) -> ReplicaRecord | None:
-        members = [bytes(member).decode() for member in await self._redis.smembers(REPLICA_SET_KEY)]
+        members = [_bytes(member).decode() for member in await self._redis.smembers(REPLICA_SET_KEY)]
         encoded = await self._redis.mget([record_key(member) for member in members]) if members else []
-        records = [decode_record(bytes(data)) for data in encoded if data is not None]
+        records = [decode_record(_bytes(data)) for data in encoded if data is not None]
         return next((record for record in records if record.pid == self._engine.pid), None)
 
     def _judge(self, now: float) -> None:
@@ -64,3 +64,8 @@ class EngineWatch:
             self._engine.signal(signal.SIGKILL)
             self._ready_pid = None
             self.num_kills += 1
+
+
+def _bytes(answer: bytes | str) -> bytes:
+    """The client is not told to decode, which its annotations do not know."""
+    return answer.encode() if isinstance(answer, str) else answer

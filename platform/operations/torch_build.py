@@ -38,7 +38,7 @@ class TorchBuild:
 
 def look(python: Path, requirement: str) -> TorchBuild:
     """Ask pip what it would fetch, fetching nothing but metadata."""
-    asked = [python, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "-q"]
+    asked = [str(python), "-m", "pip", "install", "--dry-run", "--ignore-installed", "--no-deps", "-q"]
     answer = subprocess.run(
         [*asked, "--report", "-", requirement], capture_output=True, text=True, check=False
     )
