@@ -106,7 +106,7 @@ class Admission:
             self.finish(Ending.FAILED, error.code if isinstance(error, Denied) else Code.INTERNAL_ERROR)
 
     def on_end(self, callback: Callable[[Code], None]) -> None:
-        """`callback(code)` is called, once, when the platform takes the admission back: the stream has to end."""
+        """`callback(code)` is called, once, when the platform takes the admission back: end the stream."""
         self._end_now = callback
         if self._ended_by is not None:
             callback(self._ended_by)

@@ -1,4 +1,4 @@
-"""The one door: nothing reaches an engine without passing it, and whatever passed it is settled exactly once."""
+"""The one door: nothing reaches an engine without passing it, and what passed it is settled exactly once."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ on_new_run(forget_principals)
 async def gate(
     principal: Principal, facts: RequestFacts, fleet: FleetFacts | None = None
 ) -> AsyncIterator[Admission]:
-    """Raises Denied before the body runs, or not at all. Leaving it, however that happens, settles in the background.
+    """Raises Denied before the body runs, or not at all. Leaving it, however, settles in the background.
 
     Without `fleet` the model's limits are not looked at.
     """

@@ -37,7 +37,7 @@ async def authenticate(authorization: bytes | str | None) -> Principal:
 
 
 async def reload_principal(principal: Principal) -> Principal:
-    """What the database says now, for a principal whose epoch is stale. Raises Denied as authenticate does."""
+    """What the database says now, for a principal whose epoch is stale. Raises Denied as above."""
     cache.forget(principal.key_id)
     cached = await _load(principal.key_id)
     if cached is None:

@@ -16,7 +16,7 @@ class ApiKey(Limits):
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
-        ordering = ["-created_at"]
+        ordering = ("-created_at",)
         verbose_name = "API key"
         default_permissions = ("add", "change", "view")
 

@@ -64,7 +64,7 @@ def update_key(key: ApiKey, *, actor: str = "system", **changes: Any) -> ApiKey:
 
 @transaction.atomic
 def revoke_key(key: ApiKey, *, actor: str = "system") -> ApiKey:
-    """Refused from the very next request on; open streams end within a second. Revoking twice is no change."""
+    """Refused from the very next request on; open streams end within a second. Again is no change."""
     revoked = ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
     key.refresh_from_db(fields=["revoked_at"])
     if revoked:

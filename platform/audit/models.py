@@ -13,9 +13,9 @@ class AuditRecord(models.Model):
     detail: "models.JSONField[dict[str, Any], dict[str, Any]]" = models.JSONField(default=dict)
 
     class Meta:
-        ordering = ["-id"]
+        ordering = ("-id",)
         default_permissions = ("view",)
-        indexes = [models.Index(fields=["subject", "id"], name="audit_subject")]
+        indexes = (models.Index(fields=["subject", "id"], name="audit_subject"),)
 
     def __str__(self) -> str:
         return f"{self.actor} {self.action} {self.subject}"

@@ -1,7 +1,7 @@
 """The Content-Security-Policy of pages for people.
 
-The admin theme draws its menus with Alpine, which compiles expressions at run time: its pages need `unsafe-eval`
-for scripts, and inline styles. Everything else that Django serves gets the strict policy.
+The admin theme draws its menus with Alpine, which compiles expressions at run time: its pages need
+`unsafe-eval` for scripts, and inline styles. Everything else that Django serves gets the strict policy.
 """
 
 from collections.abc import Callable

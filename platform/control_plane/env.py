@@ -1,4 +1,4 @@
-"""Strict readers of the environment. `X_FILE` names a file that holds X, for secrets; setting both is an error."""
+"""Strict readers of the environment. `X_FILE` names a file that holds X, for secrets; both is an error."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Environment:
         self._values = os.environ if values is None else values
 
     def text(self, *names: str) -> str | None:
-        """The first of `names` that is set, directly or through its _FILE; an empty value counts as not set."""
+        """The first of `names` that is set, directly or through its _FILE; empty counts as not set."""
         for name in names:
             direct = self._values.get(name) or None
             path = self._values.get(f"{name}_FILE") or None
@@ -79,7 +79,7 @@ def _file_content(name: str, path: str) -> str:
 
 
 def sqlite_database(path: Path) -> dict[str, object]:
-    """IMMEDIATE takes the write lock at BEGIN, so read-then-write transactions wait instead of failing as locked."""
+    """IMMEDIATE takes the write lock at BEGIN: read-then-write waits instead of failing as locked."""
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
@@ -92,7 +92,7 @@ def sqlite_database(path: Path) -> dict[str, object]:
 
 
 def database(url: str | None, default_path: Path) -> dict[str, object]:
-    """`postgresql://user:password@host:port/name?sslmode=...` or `sqlite:///path`; none: SQLite at default_path."""
+    """`postgresql://user:password@host:port/name?sslmode=.`, `sqlite:///path`, or SQLite at default_path."""
     if url is None:
         return sqlite_database(default_path)
     parts = urlsplit(url)

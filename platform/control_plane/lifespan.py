@@ -1,4 +1,4 @@
-"""Start and end of one ASGI process. The hot path starts what it needs; settlements under way are ours to finish."""
+"""Start and end of one ASGI process: the hot path's own, then the settlements under way are finished."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any

@@ -17,7 +17,7 @@ URL_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^@/\s]+@")
 
 
 def hide_secrets(_logger: object, _method: str, event: Event) -> Event:
-    """Drops values of fields named like secrets, and anything that looks like an API key or a password in a URL."""
+    """Hides fields named like secrets, and whatever looks like an API key or a password in a URL."""
     for name, value in event.items():
         if name.startswith("_"):
             continue  # structlog's own bookkeeping, removed before rendering

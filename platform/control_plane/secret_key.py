@@ -1,4 +1,4 @@
-"""Django's secret key where the environment names none: drawn once, kept in a file that only its owner reads."""
+"""Django's secret key where the environment names none: drawn once, in a file that only its owner reads."""
 
 import os
 import secrets

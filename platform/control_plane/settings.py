@@ -1,4 +1,4 @@
-"""Django's settings. Everything that may differ between two installations is read from the environment here."""
+"""Django's settings. Whatever may differ between two installations is read from the environment here."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ OCTAVO_HOME = Path(env.text("OCTAVO_HOME") or BASE_DIR / "var").absolute()
 SECRET_KEY = env.text("OCTAVO_SECRET_KEY") or secret_key_from_file(OCTAVO_HOME / "secret_key")
 DEBUG = False
 
-# Where `make up` listens. The console answers on loopback addresses only, whatever this says (control_plane/asgi.py).
+# Where `make up` listens. The console answers on loopback only, whatever this says (control_plane/asgi.py).
 OCTAVO_HOST = env.text("OCTAVO_HOST") or "127.0.0.1"
 OCTAVO_PORT = env.integer("OCTAVO_PORT", 8000, minimum=1, maximum=65535)
 ALLOWED_HOSTS = env.words("OCTAVO_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])

@@ -1,4 +1,4 @@
-"""Keeps this process's leases alive: one pipelined call every half second renews all, and brings back the epochs."""
+"""Keeps this process's leases alive: one pipelined call every half second renews all and reads the epochs."""
 
 import asyncio
 from collections import defaultdict

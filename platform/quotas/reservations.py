@@ -112,7 +112,7 @@ class Reservation:
 
 
 async def reserve(reservation: Reservation, policy: Policy, *, is_fresh: bool) -> Outcome:
-    """All scopes or none; the same request id again is the same reservation. Raises Denied(STORE_UNAVAILABLE).
+    """All scopes or none; the same request id again is the same reservation. Raises STORE_UNAVAILABLE.
 
     `is_fresh`: the policy was just read from the database, so Redis may take its epoch as known.
     """
@@ -131,7 +131,7 @@ async def reserve(reservation: Reservation, policy: Policy, *, is_fresh: bool) -
 
 
 async def settle(keys: ReservationKeys, row: Mapping[str, str], *, again: bool = False) -> bool:
-    """Whether this call closed it. Idempotent; `again` for a run of Redis that may have lost it. Raises RedisError."""
+    """Whether this call closed it. Idempotent; `again`: Redis may have lost it. Raises RedisError."""
     return await _close(keys, "again" if again else "settle", row) == 1
 
 

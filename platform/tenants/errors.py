@@ -6,7 +6,7 @@ from inference_engine.contract.codes import Code
 
 
 class Denied(Exception):
-    """A refusal that a client may see. `message` never holds a secret; gateway/errors.py maps `code` to a status.
+    """A refusal that a client may see: no secret in `message`. gateway/errors.py maps `code` to a status.
 
     `retry_after_s` is when the same request can succeed; `headers` go out with the answer (x-ratelimit-...).
     """

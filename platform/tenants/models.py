@@ -61,7 +61,7 @@ class Tenant(Limits):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        ordering = ["name"]
+        ordering = ("name",)
         default_permissions = ("add", "change", "view")
 
     def __str__(self) -> str:

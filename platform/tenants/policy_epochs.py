@@ -32,7 +32,7 @@ def raise_policy_epoch(tenant: Tenant) -> None:
 
 
 def _publish_or_log(tenant_id: int, epoch: int) -> None:
-    """The change is committed whatever Redis says; while Redis is down nothing is admitted, then reconciling sets it."""
+    """The change is committed whatever Redis says. Down, it admits nothing; then it is reconciled."""
     try:
         publish_epochs([(tenant_id, epoch)])
     except redis.RedisError as error:
@@ -40,7 +40,7 @@ def _publish_or_log(tenant_id: int, epoch: int) -> None:
 
 
 def publish_epochs(epochs: Iterable[tuple[int, int]]) -> int:
-    """Set each (tenant id, epoch) in Redis if greater; the number that Redis had not known. Raises RedisError."""
+    """Set each (tenant id, epoch) in Redis if greater; answers how many were. Raises RedisError."""
     with blocking_redis().pipeline(transaction=False) as pipeline:
         for tenant_id, epoch in epochs:
             pipeline.eval(SET_IF_GREATER, 1, epoch_key(tenant_id), epoch)

@@ -31,7 +31,7 @@ def epoch_key(tenant_id: str | int) -> str:
 
 
 def blocking_redis() -> redis.Redis:
-    """For services, commands and workers. One retry on a new connection, so a restart of Redis is not an error."""
+    """For services, commands and workers. One retry on a new connection: a restart of Redis is no error."""
     return _blocking_redis(settings.REDIS_URL, settings.OCTAVO_REDIS_TIMEOUT_SECONDS)
 
 

@@ -49,13 +49,13 @@ class LedgerEntry(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        ordering = ["-id"]
+        ordering = ("-id",)
         verbose_name_plural = "ledger entries"
         default_permissions = ("view",)
-        indexes = [
+        indexes = (
             models.Index(fields=["tenant_id", "finished_at"], name="ledger_tenant_time"),
             models.Index(fields=["key_id", "finished_at"], name="ledger_key_time"),
-        ]
+        )
 
     def __str__(self) -> str:
         return self.request_id

@@ -1,0 +1,52 @@
+"""manage.py ledger_writer: the process that writes the ledger, sweeps lost reservations and reconciles epochs."""
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from admission.chores import Chore, run_chores
+from quotas.sweeper import Sweeper
+from tenants.policy_epochs import reconcile_epochs
+from tenants.shards import blocking_redis
+from usage.ledger_writer import LedgerWriter
+
+log = structlog.get_logger(__name__)
+
+BLOCK_MS = 200
+SWEEP_INTERVAL_S = 2.0
+RECONCILE_INTERVAL_S = 5.0
+
+
+class Command(BaseCommand):
+    help = "Write the ledger until SIGTERM. One process is enough; a second one does no harm."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--once", action="store_true", help="write what is there, then end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        client = blocking_redis()
+        writer = LedgerWriter(client)
+        if options["once"]:
+            while writer.write_some(1):
+                pass
+            return
+        lease_s = settings.OCTAVO_LEASE_SECONDS
+        sweeper = Sweeper(client, grace_s=lease_s / 2, quiet_s=lease_s)
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        log.info("ledger_writer_started")
+        run_chores(
+            [
+                Chore("write ledger", 0.0, lambda: writer.write_some(BLOCK_MS)),
+                Chore("sweep reservations", SWEEP_INTERVAL_S, sweeper.sweep),
+                Chore("reconcile policy epochs", RECONCILE_INTERVAL_S, reconcile_epochs),
+            ],
+            stop,
+        )
+        log.info("ledger_writer_stopped")

@@ -1,0 +1,107 @@
+"""A stream entry as a ledger row, and back in time: what an abandoned reservation tells about its request."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from inference_engine.contract.codes import Code
+from usage.models import Ending, LedgerEntry, Source
+
+Fields = Mapping[str, str]
+
+MAX_TOKENS = 2**31 - 1
+TOKEN_FIELDS = ("prompt_tokens", "cached_tokens", "output_tokens")
+
+
+class UnreadableRow(ValueError):
+    """An entry that no row can be made of."""
+
+
+def decoded(entry: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {
+        name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in entry.items()
+    }
+
+
+def ledger_entry(fields: Fields) -> LedgerEntry:
+    """Raises UnreadableRow. Texts are cut to their columns: a row is worth more than the end of a name."""
+    try:
+        return LedgerEntry(**{name: read(fields.get(name, "")) for name, read in _READERS.items()})
+    except (ValueError, OverflowError, TypeError) as error:
+        raise UnreadableRow(str(error)) from error
+
+
+def abandoned_row(fields: Fields, now: float) -> dict[str, str]:
+    """The settlement of a reservation whose gateway is gone: the engine's own count where there is one.
+
+    An engine that outlived the gateway wrote `engine_...` fields; else the last renewal's count stands.
+    """
+    usage = {name: fields[f"engine_{name}"] for name in TOKEN_FIELDS if fields.get(f"engine_{name}")}
+    return {
+        **usage,
+        "finished_at": str(now),
+        "ending": Ending.FAILED.value,
+        "code": Code.INTERNAL_ERROR.value,
+        "source": Source.ESTIMATED.value,
+    }
+
+
+def _text(length: int) -> Callable[[str], str]:
+    return lambda value: value.replace("\x00", "")[:length]
+
+
+def _required(length: int) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if not value:
+            raise ValueError("a required field is missing")
+        return _text(length)(value)
+
+    return read
+
+
+def _tokens(value: str) -> int:
+    return min(max(int(value or 0), 0), MAX_TOKENS)
+
+
+def _time(value: str) -> datetime:
+    return datetime.fromtimestamp(float(value), UTC)
+
+
+def _time_or_none(value: str) -> datetime | None:
+    return _time(value) if value else None
+
+
+def _number_or_none(value: str) -> float | None:
+    return float(value) if value else None
+
+
+def _object(value: str) -> dict[str, Any]:
+    found = json.loads(value.replace("\\u0000", "")) if value else {}
+    return found if isinstance(found, dict) else {}
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "request_id": _required(128),
+    "tenant_id": int,
+    "tenant_name": _text(100),
+    "key_id": _text(32),
+    "key_name": _text(100),
+    "model": _text(200),
+    "endpoint": _text(100),
+    "prompt_tokens": _tokens,
+    "cached_tokens": _tokens,
+    "output_tokens": _tokens,
+    "overrun_tokens": _tokens,
+    "admitted_at": _time,
+    "first_token_at": _time_or_none,
+    "finished_at": _time,
+    "queue_ms": _number_or_none,
+    "ending": Ending,
+    "code": _text(64),
+    "finish_reason": _text(32),
+    "replica": _text(128),
+    "user": _text(512),
+    "metadata": _object,
+    "source": Source,
+}

@@ -1,0 +1,21 @@
+"""Writes of the ledger."""
+
+from collections.abc import Sequence
+
+from django.db import DataError, IntegrityError
+
+from usage.models import LedgerEntry
+
+
+def insert_rows(rows: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+    """Each request id once, however often it arrives. Answers the rows that the database refuses for what they hold.
+
+    Raises OperationalError or InterfaceError while the database is away: nothing of it counts as written then.
+    """
+    try:
+        LedgerEntry.objects.bulk_create(rows, ignore_conflicts=True)
+    except (DataError, IntegrityError):
+        if len(rows) == 1:
+            return list(rows)
+        return [refused for row in rows for refused in insert_rows([row])]
+    return []
