@@ -6,7 +6,7 @@ from .codes import Code, FinishReason
 from .requests import Message
 
 
-class Accepted(Message, tag="accepted", kw_only=True):
+class Accepted(Message, frozen=True, tag="accepted", kw_only=True):
     """The request has a place. `max_tokens` is what is left after clamping to context and KV pool."""
 
     request_id: str
@@ -25,7 +25,7 @@ class TokenLogprobs(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """(token id, logprob), the most likely first."""
 
 
-class Delta(Message, tag="delta", kw_only=True):
+class Delta(Message, frozen=True, tag="delta", kw_only=True):
     """The next output tokens of one request. Positions are contiguous; none is ever sent twice."""
 
     request_id: str
@@ -54,7 +54,7 @@ class Timeline(Struct, frozen=True, omit_defaults=True, kw_only=True):
     num_recomputed_tokens: int = 0
 
 
-class Finished(Message, tag="finished", kw_only=True):
+class Finished(Message, frozen=True, tag="finished", kw_only=True):
     """The last message about an accepted request."""
 
     request_id: str
@@ -68,7 +68,7 @@ class Finished(Message, tag="finished", kw_only=True):
     timeline: Timeline = Timeline()
 
 
-class Refused(Message, tag="refused", kw_only=True):
+class Refused(Message, frozen=True, tag="refused", kw_only=True):
     """The only message about a request that was not accepted."""
 
     request_id: str
@@ -78,7 +78,7 @@ class Refused(Message, tag="refused", kw_only=True):
     param: str | None = None
 
 
-class Description(Message, tag="description", kw_only=True):
+class Description(Message, frozen=True, tag="description", kw_only=True):
     """All that a gateway needs to serve the model with no model files of its own."""
 
     model: str
@@ -108,7 +108,7 @@ class Description(Message, tag="description", kw_only=True):
     """Unix seconds."""
 
 
-class Stats(Message, tag="stats", kw_only=True):
+class Stats(Message, frozen=True, tag="stats", kw_only=True):
     """What an engine holds and what it has done since it started. Counters only rise."""
 
     num_waiting: int = 0
@@ -141,7 +141,7 @@ class ObservedRow(Struct, frozen=True, omit_defaults=True, kw_only=True):
     samples: bool = False
 
 
-class StepObserved(Message, tag="step_observed", kw_only=True):
+class StepObserved(Message, frozen=True, tag="step_observed", kw_only=True):
     """One step's plan, and who holds the KV blocks after it. Goes to operators only: it names tenants."""
 
     step: int
@@ -150,7 +150,7 @@ class StepObserved(Message, tag="step_observed", kw_only=True):
     step_ms: float = 0.0
 
 
-class Pong(Message, tag="pong", kw_only=True):
+class Pong(Message, frozen=True, tag="pong", kw_only=True):
     nonce: int = 0
     step: int = 0
 

@@ -34,10 +34,10 @@ class Constraint(Struct, frozen=True, kw_only=True):
 
 
 class Message(Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """Common shape of every message in both directions: unknown fields are ignored, absent ones take defaults."""
+    """Shape of every message, both directions: unknown fields are ignored, absent ones take their defaults."""
 
 
-class Generate(Message, tag="generate", kw_only=True):
+class Generate(Message, frozen=True, tag="generate", kw_only=True):
     """Start one choice, or go on with one that another engine had begun (`output_ids` not empty)."""
 
     request_id: Id
@@ -60,16 +60,16 @@ class Generate(Message, tag="generate", kw_only=True):
     """Where an engine whose session died writes its orphans' final usage."""
 
 
-class Abort(Message, tag="abort", kw_only=True):
+class Abort(Message, frozen=True, tag="abort", kw_only=True):
     request_id: Id
     attempt: Annotated[int, Meta(ge=0)] = 0
 
 
-class Describe(Message, tag="describe", kw_only=True):
+class Describe(Message, frozen=True, tag="describe", kw_only=True):
     """Ask for a Description."""
 
 
-class Drain(Message, tag="drain", kw_only=True):
+class Drain(Message, frozen=True, tag="drain", kw_only=True):
     """Refuse new requests with `draining`, finish the running ones, then stop."""
 
     deadline_ms: Annotated[int, Meta(ge=0)] = 30_000
@@ -82,19 +82,19 @@ class TenantShare(Struct, frozen=True, omit_defaults=True, kw_only=True):
     max_queued_tokens: int | None = None
 
 
-class SetTenantShares(Message, tag="set_tenant_shares", kw_only=True):
+class SetTenantShares(Message, frozen=True, tag="set_tenant_shares", kw_only=True):
     """Replace the shares of the tenants named; others keep theirs."""
 
     shares: dict[str, TenantShare]
 
 
-class Observe(Message, tag="observe", kw_only=True):
+class Observe(Message, frozen=True, tag="observe", kw_only=True):
     """Ask for one StepObserved every `every` steps on this session; 0 stops them."""
 
     every: Annotated[int, Meta(ge=0)] = 1
 
 
-class Ping(Message, tag="ping", kw_only=True):
+class Ping(Message, frozen=True, tag="ping", kw_only=True):
     nonce: int = 0
 
 

@@ -11,10 +11,11 @@ TokenId = Annotated[int, Meta(ge=0)]
 
 
 class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Sampling settings of one choice. The seed is mandatory: the gateway draws one where the client named none.
+    """Sampling settings of one choice. The seed is mandatory: the gateway draws one if the client named none.
 
     The token at absolute position p (index in prompt + output) is a function of the logits and of
-    Philox(seed, choice, p) alone, so a replayed, preempted or moved request goes on as if nothing had happened.
+    Philox(seed, choice, p) alone, so a replayed, preempted or moved request goes on as if nothing had
+    happened.
     """
 
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]

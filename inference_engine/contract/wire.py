@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct, msgpack
 
+from .codes import Code
 from .events import EngineMessage
 from .limits import MAX_FRAME_BYTES
 from .requests import GatewayMessage
@@ -36,7 +37,11 @@ class EngineFrame(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class FrameError(ValueError):
-    """A frame that can't be read: too large, not msgpack, of a wrong shape or of a version not spoken here."""
+    """A frame that can't be read: too large, not msgpack, of a wrong shape, of a version not spoken here."""
+
+    def __init__(self, message: str, code: Code = Code.INVALID_FRAME) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 FrameT = TypeVar("FrameT", GatewayFrame, EngineFrame)
@@ -74,5 +79,8 @@ def _checked(decoder: msgpack.Decoder[FrameT], data: bytes) -> FrameT:
     except ValueError as error:  # msgspec's DecodeError and ValidationError
         raise FrameError(str(error)) from error
     if not OLDEST_VERSION <= frame.version <= PROTOCOL_VERSION + 1:
-        raise FrameError(f"protocol version {frame.version}, spoken here: {OLDEST_VERSION} to {PROTOCOL_VERSION}")
+        spoken = f"{OLDEST_VERSION} to {PROTOCOL_VERSION + 1}"
+        raise FrameError(
+            f"protocol version {frame.version}, understood here: {spoken}", Code.VERSION_MISMATCH
+        )
     return frame

@@ -1,0 +1,229 @@
+"""The batching loop: take, plan, run, apply, emit, in a thread of its own that alone touches the scheduler.
+
+Commands come in through `Inbox`; what became of them leaves through each session's `Outbox` and one
+`wake` a turn. Frames are encoded in the asyncio thread, one C call each: so encoding overlaps with the next
+step, which holds no GIL while the device computes.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+from msgspec import structs
+
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import ObservedRow, Pong, Stats, StepObserved
+from inference_engine.contract.requests import Abort, GatewayMessage, Generate, Observe, Ping, SetTenantShares
+from inference_engine.scheduling.scheduler import Scheduler
+from inference_engine.scheduling.step_plan import StepPlan, StepResult
+
+from .desk import Desk
+from .inbox import Command, Inbox, Received, Rejected, SessionClosed, SessionOpened, StartDraining, Stop
+from .mail import Mail
+from .metrics import StepMetrics
+from .orphans import OrphanUsage
+from .outbox import Outbox
+from .pipeline import CompletedStep, make_pipeline
+from .runner import Runner
+
+log = structlog.get_logger(__name__)
+
+
+class EngineBroken(RuntimeError):
+    """The runner fails step after step: only a new process can help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the loop last knew of itself. Replaced as a whole, so other threads may read it at any time."""
+
+    step: int = 0
+    has_work: bool = False
+    stats: Stats = field(default_factory=Stats)
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Called in the loop's thread; each must return at once."""
+
+    wake: Callable[[list[Outbox]], None]
+    orphans: Callable[[list[OrphanUsage]], None]
+    died: Callable[[BaseException], None]
+
+
+class EngineLoop:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        listeners: Listeners,
+        *,
+        lag: int = 0,
+        metrics: StepMetrics | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.inbox = Inbox()
+        self._scheduler = scheduler
+        self._pipeline = make_pipeline(runner, lag)
+        self._listeners = listeners
+        self._metrics = metrics
+        self._mail = Mail()
+        self._desk = Desk(scheduler, self._mail, clock)
+        self._progress = Progress(stats=scheduler.stats())
+        self._num_steps = 0
+        self._last_planned = 0
+        self._failing_until: int | None = None
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="octavo-loop", daemon=True)
+
+    # Any thread.
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        self.inbox.put(Stop())
+        self._thread.join(timeout_s)
+
+    def progress(self) -> Progress:
+        """Commands not yet taken are work as well: a loop that stalls before them must not look idle."""
+        has_commands = len(self.inbox) > 0
+        progress = self._progress
+        return Progress(progress.step, progress.has_work or has_commands, progress.stats)
+
+    # The loop's thread.
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                self._turn()
+        except BaseException as error:
+            log.exception("loop_died")
+            self._listeners.died(error)
+        finally:
+            self._pipeline.close()
+
+    def _turn(self) -> None:
+        self._take()
+        self._desk.expire()
+        plan = self._plan()
+        completed = self._pipeline.advance(plan)
+        broken = completed is not None and self._apply(completed)
+        self._emit()
+        if broken:
+            raise EngineBroken("the runner failed in steps that follow each other")
+        if self._scheduler.has_work():
+            if plan is None and completed is None:
+                raise EngineBroken("work waits, yet no step can be planned")
+        elif not self._is_stopping:
+            self._scheduler.check_integrity()
+            self.inbox.wait()
+
+    def _take(self) -> None:
+        """Commands in hand are work too, from before they leave the inbox until what they led to is sent."""
+        if len(self.inbox):
+            self._progress = Progress(self._num_steps, True, self._progress.stats)
+        for command in self.inbox.take():
+            self._obey(command)
+
+    def _plan(self) -> StepPlan | None:
+        plan = self._scheduler.plan()
+        if plan is not None:
+            self._last_planned = plan.step
+            self._desk.note_started(plan)
+        return plan
+
+    def _apply(self, completed: CompletedStep) -> bool:
+        """Returns whether the runner is broken: it failed in a step planned after a failure was known."""
+        plan = completed.plan
+        self._num_steps += 1
+        if completed.result is None:
+            return self._apply_failure(completed)
+        self._failing_until = None
+        self._desk.deliver(self._scheduler.apply(plan, completed.result))
+        self._observe(completed)
+        return False
+
+    def _apply_failure(self, completed: CompletedStep) -> bool:
+        log.error("step_failed", step=completed.plan.step, exc_info=completed.error)
+        failed = StepResult.failed(completed.plan, Code.INTERNAL_ERROR)
+        self._desk.deliver(self._scheduler.apply(completed.plan, failed))
+        if self._failing_until is None:
+            self._failing_until = self._last_planned
+            return False
+        return completed.plan.step > self._failing_until
+
+    def _observe(self, completed: CompletedStep) -> None:
+        if self._metrics is not None:
+            self._metrics.observe(completed.plan, completed.seconds)
+        observers = self._mail.observers(self._num_steps)
+        if not observers:
+            return
+        observed = observed_step(completed, self._scheduler.blocks_by_tenant())
+        for session_id in observers:
+            self._mail.post(session_id, observed)
+
+    def _emit(self) -> None:
+        """Send, then publish: whoever sees that no work is left finds all mail in the outboxes."""
+        has_work = self._scheduler.has_work()
+        outboxes = self._mail.send(self._num_steps, has_work)
+        slow = [outbox.session_id for outbox in outboxes if outbox.is_over]
+        for session_id in slow:  # loses its requests, not the others'
+            self._desk.fail_slow_reader(session_id)
+        if slow:
+            has_work = self._scheduler.has_work()
+            outboxes += self._mail.send(self._num_steps, has_work)
+        self._progress = Progress(self._num_steps, has_work, self._stats())
+        if outboxes:
+            self._listeners.wake(outboxes)
+
+    def _stats(self) -> Stats:
+        stats = self._scheduler.stats()
+        return structs.replace(stats, num_refused=stats.num_refused + self._desk.num_refused)
+
+    def _obey(self, command: Command) -> None:
+        match command:
+            case SessionOpened(outbox):
+                self._mail.open(outbox)
+            case SessionClosed(session_id):
+                self._listeners.orphans(self._desk.close_session(session_id))
+            case Received(session_id, message, received_at):
+                self._obey_gateway(session_id, message, received_at)
+            case Rejected(session_id, refused):
+                self._desk.refuse(session_id, refused)
+            case StartDraining():
+                self._desk.is_draining = True
+            case Stop():
+                self._is_stopping = True
+
+    def _obey_gateway(self, session_id: int, message: GatewayMessage, received_at: float) -> None:
+        match message:
+            case Generate():
+                self._desk.generate(session_id, message, received_at)
+            case Abort():
+                self._desk.abort(session_id, message)
+            case SetTenantShares(shares=shares):
+                self._scheduler.set_tenant_shares(shares)
+            case Observe(every=every):
+                self._mail.observe(session_id, every)
+            case Ping(nonce=nonce):
+                self._mail.post(session_id, Pong(nonce=nonce, step=self._num_steps))
+
+
+def observed_step(completed: CompletedStep, blocks_by_tenant: dict[str, int]) -> StepObserved:
+    rows = [
+        ObservedRow(
+            tenant_id=chunk.request.tenant_id,
+            request_id=chunk.request.request_id,
+            start=chunk.start,
+            num_tokens=len(chunk.token_ids),
+            samples=chunk.samples,
+        )
+        for chunk in completed.plan.chunks
+    ]
+    step_ms = round(completed.seconds * 1000, 3)
+    return StepObserved(
+        step=completed.plan.step, rows=rows, blocks_by_tenant=blocks_by_tenant, step_ms=step_ms
+    )

@@ -1,0 +1,121 @@
+"""One gateway's stream, on the asyncio side: frames into the loop's inbox, its outbox into frames."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Description, EngineMessage, Refused
+from inference_engine.contract.requests import Describe, Drain, GatewayMessage
+from inference_engine.contract.wire import FrameError, engine_frame
+
+from .frames import read_frame
+from .inbox import Inbox, Received, Rejected
+from .loop import Progress
+from .outbox import Outbox
+
+_STATUS = {Code.VERSION_MISMATCH: grpc.StatusCode.FAILED_PRECONDITION}
+_BACKPRESSURE_POLL_S = 0.01
+
+
+class Session:
+    def __init__(
+        self,
+        outbox: Outbox,
+        inbox: Inbox,
+        *,
+        progress: Callable[[], Progress],
+        description: Description,
+        drain: Callable[[float], None],
+    ) -> None:
+        self.outbox = outbox
+        self._inbox = inbox
+        self._progress = progress
+        self._description = description
+        self._drain = drain
+        self._wake = asyncio.Event()
+        self._is_beat_due = True
+        self._is_description_due = False
+        self._is_writing = False
+
+    @property
+    def is_flushed(self) -> bool:
+        return not len(self.outbox) and not self._is_writing
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def beat(self) -> None:
+        """Some frame is due, whatever the loop does: the next one written carries Stats."""
+        self._is_beat_due = True
+        self._wake.set()
+
+    async def serve(self, frames: AsyncIterator[bytes], context: Any) -> None:
+        """Until a side ends the stream. A frame that can't be read ends it with a last word and a status."""
+        writer = asyncio.create_task(self._write(context))
+        reader = asyncio.create_task(self._read(frames))
+        try:
+            await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            reader.cancel()
+            writer.cancel()
+            results = await asyncio.gather(reader, writer, return_exceptions=True)
+        if isinstance(results[0], FrameError):
+            await self._reject(context, results[0])
+
+    async def _reject(self, context: Any, error: FrameError) -> None:
+        last_word = Refused(request_id="", code=error.code, message=str(error))
+        await context.write(self._frame([last_word]))
+        await context.abort(_STATUS.get(error.code, grpc.StatusCode.INVALID_ARGUMENT), str(error))
+
+    async def _read(self, frames: AsyncIterator[bytes]) -> None:
+        async for data in frames:
+            frame = read_frame(data)
+            received_at = time.monotonic()
+            for message in frame.messages:
+                self._receive(message, received_at)
+            for refused in frame.refused:
+                self._inbox.put(Rejected(self.outbox.session_id, refused))
+            while self.outbox.is_over or self._inbox.is_full:  # noqa: ASYNC110 - another thread changes it
+                await asyncio.sleep(_BACKPRESSURE_POLL_S)
+
+    def _receive(self, message: GatewayMessage, received_at: float) -> None:
+        if isinstance(message, Describe):
+            self._is_description_due = True
+            self._wake.set()
+        elif isinstance(message, Drain):
+            self._drain(message.deadline_ms / 1000)
+        else:
+            self._inbox.put(Received(self.outbox.session_id, message, received_at))
+
+    async def _write(self, context: Any) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self._is_writing = True
+            while (frame := self._next_frame()) is not None:
+                await context.write(frame)
+            self._is_writing = False
+
+    def _next_frame(self) -> bytes | None:
+        batch = self.outbox.take()
+        extra = self._due_messages()
+        if batch is not None:
+            return engine_frame(batch.messages + extra, step=batch.step, has_work=batch.has_work)
+        return self._frame(extra) if extra else None
+
+    def _due_messages(self) -> list[EngineMessage]:
+        due: list[EngineMessage] = []
+        if self._is_beat_due:
+            due.append(self._progress().stats)
+        if self._is_description_due:
+            due.append(self._description)
+        self._is_beat_due = self._is_description_due = False
+        return due
+
+    def _frame(self, messages: list[EngineMessage]) -> bytes:
+        progress = self._progress()
+        return engine_frame(messages, step=progress.step, has_work=progress.has_work)

@@ -1,0 +1,114 @@
+"""From settings to something that runs steps: runner, description, scheduler. Torch enters here or never."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from inference_engine.contract.events import Description
+from inference_engine.contract.limits import BLOCK_SIZE, MAX_FRAME_BYTES
+from inference_engine.contract.wire import engine_frame
+from inference_engine.execution.environment import prepare_environment
+from inference_engine.execution.model_files import ModelFiles
+from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
+from inference_engine.simulation.fake_runner import FakeRunner, FakeSpeed
+
+from .runner import Runner
+from .settings import Settings
+
+Progress = Callable[[str, int, int], None]
+"""(stage, done, total); total 0 where it isn't known."""
+
+
+class StartupError(RuntimeError):
+    """The settings and the model don't fit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    runner: Runner
+    facts: dict[str, Any]
+    """The runner's part of the Description: dtype, backend, batch_invariant, fingerprint."""
+
+
+def load_runner(settings: Settings, files: ModelFiles, progress: Progress) -> Loaded:
+    """Blocking, for minutes perhaps. Returns a runner that has been checked and warmed."""
+    progress("loading", 0, 0)
+    return _load_fake(settings, files) if settings.fake else _load_model(settings, files, progress)
+
+
+def _load_fake(settings: Settings, files: ModelFiles) -> Loaded:
+    blocks_a_request = -(-files.context_length // BLOCK_SIZE)
+    runner = FakeRunner(
+        num_blocks=settings.num_blocks or settings.max_running * blocks_a_request,
+        vocab_size=files.vocab_size,
+        avoid_ids=[*files.special_ids, *files.end_ids],
+        end_id=files.end_ids[0] if files.end_ids else None,
+        end_after=settings.fake_end_after,
+        speed=FakeSpeed(step_ms=settings.fake_step_ms, token_us=settings.fake_token_us),
+    )
+    fingerprint = hashlib.sha256(f"fake:{files.revision}".encode()).hexdigest()
+    facts = {"dtype": "none", "backend": "fake", "batch_invariant": True, "fingerprint": fingerprint}
+    return Loaded(runner, facts)
+
+
+def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Loaded:
+    prepare_environment(thread_count(settings))
+    from inference_engine.execution.model_runner import (
+        ModelRunner,
+    )  # imports torch, which reads the environment
+
+    runner = ModelRunner.load(
+        files.directory,
+        backend=settings.backend,
+        dtype=settings.dtype,
+        kv_bytes=settings.kv_bytes,
+        num_blocks=settings.num_blocks,
+        max_running=settings.max_running,
+        max_step_tokens=settings.max_step_tokens,
+        threads=thread_count(settings),
+    )
+    runner.warm(lambda done, total: progress("warming", done, total))
+    return Loaded(runner, runner.description_fields())
+
+
+def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Description:
+    """Raises StartupError where the description could never be sent."""
+    fields = {
+        **files.description_fields(),
+        "max_request_tokens": min(files.context_length, loaded.runner.num_blocks * BLOCK_SIZE),
+        "max_running": settings.max_running,
+        **loaded.facts,
+    }
+    if settings.model_name:
+        fields["model"] = settings.model_name
+    description = Description(**fields)
+    size = len(engine_frame([description], step=0, has_work=False))
+    if size > MAX_FRAME_BYTES:
+        raise StartupError(
+            f"the tokenizer is too large to describe: a frame of {size} bytes, at most {MAX_FRAME_BYTES}"
+        )
+    return description
+
+
+def make_scheduler(settings: Settings, files: ModelFiles, num_blocks: int) -> Scheduler:
+    config = SchedulerConfig(
+        num_blocks=num_blocks,
+        max_running=settings.max_running,
+        max_step_tokens=settings.max_step_tokens,
+        prefill_budget=settings.prefill_budget,
+        context_length=files.context_length,
+        vocab_size=files.vocab_size,
+        cache_secret=secrets.token_bytes(32),
+        max_waiting=settings.max_waiting,
+        lag=settings.lag,
+        enable_prefix_cache=settings.prefix_cache,
+        end_ids=frozenset(files.end_ids),
+    )
+    return Scheduler(config)
+
+
+def thread_count(settings: Settings) -> int:
+    return settings.threads or len(os.sched_getaffinity(0))

@@ -1,0 +1,76 @@
+"""A runner without a model: tokens are a function of seed, choice, position and prompt; time is a setting."""
+
+import time
+import zlib
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inference_engine.scheduling.request import Request
+from inference_engine.scheduling.step_plan import SampledToken, ScheduledChunk, StepPlan, StepResult
+
+_PROMPT_WINDOW = 64
+_MIX = 0x9E3779B97F4A7C15
+_MASK = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeSpeed:
+    step_ms: float = 0.0
+    token_us: float = 0.0
+    """Added for each token in the step."""
+
+
+class FakeRunner:
+    """Equal requests get equal tokens however they are batched, preempted or moved, as from a real runner."""
+
+    def __init__(
+        self,
+        *,
+        num_blocks: int,
+        vocab_size: int,
+        avoid_ids: Sequence[int] = (),
+        end_id: int | None = None,
+        end_after: int | None = None,
+        speed: FakeSpeed | None = None,
+    ) -> None:
+        """`avoid_ids` are never sampled, except `end_id` once a request has `end_after` outputs."""
+        self.num_blocks = num_blocks
+        self._speed = speed or FakeSpeed()
+        self._end_id = end_id
+        self._end_after = end_after
+        avoided = frozenset(avoid_ids)
+        self._ids = array("q", (i for i in range(vocab_size) if i not in avoided))
+
+    def run(self, plan: StepPlan) -> StepResult:
+        seconds = self._speed.step_ms / 1e3 + self._speed.token_us / 1e6 * plan.num_tokens
+        if seconds > 0:
+            time.sleep(seconds)
+        return StepResult([self._sample(chunk) if chunk.samples else None for chunk in plan.chunks])
+
+    def _sample(self, chunk: ScheduledChunk) -> SampledToken:
+        request = chunk.request
+        position = chunk.start + len(chunk.token_ids)
+        if self._ends(position - len(request.prompt_ids)):
+            return self._with_logprobs(request, self._end_id or 0, position)
+        return self._with_logprobs(request, self._ids[_draw(request, position) % len(self._ids)], position)
+
+    def _ends(self, num_outputs: int) -> bool:
+        return self._end_id is not None and self._end_after is not None and num_outputs >= self._end_after
+
+    def _with_logprobs(self, request: Request, token_id: int, position: int) -> SampledToken:
+        wanted = request.sampling.logprobs
+        if wanted is None:
+            return SampledToken(token_id)
+        others = [self._ids[(position + rank) % len(self._ids)] for rank in range(wanted)]
+        return SampledToken(token_id, -0.5, [(other, -0.5 * (rank + 1)) for rank, other in enumerate(others)])
+
+
+def _draw(request: Request, position: int) -> int:
+    """64 well-mixed bits. Of a long prompt only the end is looked at, so that a step costs no more for it."""
+    prompt = zlib.crc32(array("q", request.prompt_ids[-_PROMPT_WINDOW:]).tobytes(), len(request.prompt_ids))
+    mixed = (request.sampling.seed & _MASK) ^ prompt << 17 ^ request.choice << 50
+    mixed = (mixed + (position + 1) * _MIX) & _MASK
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
+    return mixed ^ mixed >> 31
