@@ -1,0 +1,171 @@
+"""All text work for one served model, from nothing but its Description."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from tokenizers import Tokenizer
+
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Description
+
+from .chat_prompt import Message, byte_length, check_size, render_chat
+from .chat_template import ChatTemplate
+from .decoding import Vocabulary
+from .errors import ModelTextError, PromptError
+from .prompt_encoder import PromptEncoder
+from .stream_decoder import StreamDecoder
+from .token_bytes import token_table
+from .tracked_text import TrackedText
+
+ResultT = TypeVar("ResultT")
+
+NUM_THREADS = 2
+_threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="octavo-text")
+"""Shared by all models of the process; a thread starts with the first prompt."""
+
+PROBE = (
+    {"role": "user", "content": "What is 2 + 2?"},
+    {"role": "assistant", "content": "4"},
+    {"role": "user", "content": "Thanks!"},
+)
+
+
+class ModelText:
+    """Prompts in, token ids out, and back. Building one takes a good part of a second: do it in a thread."""
+
+    def __init__(
+        self,
+        description: Description,
+        tokenizer: Tokenizer,
+        encoder: PromptEncoder,
+        vocabulary: Vocabulary,
+        template: ChatTemplate | None,
+    ) -> None:
+        self.model = description.model
+        self.context_length = description.context_length
+        self.max_prompt_bytes = description.context_length * vocabulary.longest
+        self.vocabulary = vocabulary
+        self._tokenizer = tokenizer
+        self._encoder = encoder
+        self._template = template
+
+    @classmethod
+    def from_description(cls, description: Description) -> "ModelText":
+        """Raises ModelTextError."""
+        try:
+            parsed = json.loads(description.tokenizer_json)
+            tokenizer = Tokenizer.from_buffer(description.tokenizer_json)
+            encoder = PromptEncoder(description.tokenizer_json)
+            table = token_table(parsed, tokenizer, description.vocab_size)
+        except ModelTextError:
+            raise
+        except Exception as error:  # tokenizers raises plain Exception for a file it can't read
+            raise ModelTextError(f"the tokenizer can't be read: {error}") from error
+        vocabulary = Vocabulary(table, [token for token in description.special_ids if token < len(table)])
+        template = _chat_template(description, vocabulary)
+        text = cls(description, tokenizer, encoder, vocabulary, template)
+        text._check_control_tokens()
+        return text
+
+    async def render_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+    ) -> list[int]:
+        """Prompt ids of a conversation. Raises PromptError."""
+        template = self._template
+        if template is None:
+            raise PromptError(f"{self.model} has no chat template", "messages", Code.UNSUPPORTED_FEATURE)
+        check_size(messages, self.context_length, self.max_prompt_bytes)
+
+        def render() -> list[int]:
+            text = render_chat(template, messages, tools=tools, add_generation_prompt=add_generation_prompt)
+            self._check_bytes(text, "messages")
+            return self._encoder.encode_rendered(text)
+
+        return self._checked(await _in_thread(render), "messages")
+
+    async def encode(self, text: str) -> list[int]:
+        """Prompt ids of a plain completion: nothing in `text` is a control token. Raises PromptError."""
+        if not text:
+            raise PromptError("prompt must not be empty", "prompt")
+        self._check_bytes(text, "prompt")
+        return self._checked(await _in_thread(lambda: self._encoder.encode_plain(text)), "prompt")
+
+    def stream_decoder(
+        self,
+        stop: Sequence[str] = (),
+        *,
+        include_stop: bool = False,
+        skip_special_tokens: bool = True,
+        min_tokens: int = 0,
+    ) -> StreamDecoder:
+        """`stop` as `checked_stops` returns it."""
+        return StreamDecoder(
+            self.vocabulary,
+            stop,
+            include_stop=include_stop,
+            skip_special_tokens=skip_special_tokens,
+            min_tokens=min_tokens,
+        )
+
+    def decode(self, token_ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        return self.vocabulary.decode(token_ids, skip_special_tokens=skip_special_tokens)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Exactly what the token stands for, special tokens included."""
+        return self.vocabulary.all_bytes[token_id]
+
+    def _check_bytes(self, text: str, param: str) -> None:
+        num_bytes = byte_length(text, param)
+        if num_bytes > self.max_prompt_bytes:
+            raise PromptError(
+                f"the prompt has {num_bytes} bytes; {self.context_length} tokens, the model's whole context, "
+                f"have at most {self.max_prompt_bytes}",
+                param,
+                Code.CONTEXT_LENGTH_EXCEEDED,
+            )
+
+    def _checked(self, token_ids: list[int], param: str) -> list[int]:
+        """A prompt leaves room for one output token at least."""
+        if not token_ids:
+            raise PromptError("the prompt holds no tokens", param)
+        if len(token_ids) >= self.context_length:
+            raise PromptError(
+                f"the prompt has {len(token_ids)} tokens and the model's context {self.context_length}",
+                param,
+                Code.CONTEXT_LENGTH_EXCEEDED,
+            )
+        return token_ids
+
+    def _check_control_tokens(self) -> None:
+        """The template's own control tokens must come through, or the model would be fed nonsense."""
+        if self._template is None:
+            return
+        try:
+            rendered = render_chat(self._template, PROBE)
+        except PromptError:  # wants something else of its messages; each request will be told
+            return
+        if self._encoder.encode_rendered(rendered) != self._expected(rendered):
+            raise ModelTextError(
+                "the chat template writes control tokens in a way that can't be traced to it"
+            )
+
+    def _expected(self, rendered: TrackedText) -> list[int]:
+        return list(self._tokenizer.encode(str.__str__(rendered), add_special_tokens=False).ids)
+
+
+def _chat_template(description: Description, vocabulary: Vocabulary) -> ChatTemplate | None:
+    if description.chat_template is None:
+        return None
+    max_chars = 2 * description.context_length * vocabulary.longest
+    return ChatTemplate(description.chat_template, description.template_tokens, max_chars)
+
+
+async def _in_thread(work: Callable[[], ResultT]) -> ResultT:
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)
