@@ -23,7 +23,7 @@ class Chore:
 
 
 def run_chores(chores: list[Chore], stop: threading.Event) -> None:
-    """An outage of Redis or the database fails a chore, which is tried again; anything else ends the process."""
+    """An outage of Redis or database fails a chore, to be tried again; anything else ends the process."""
     while not stop.is_set():
         for chore in chores:
             if chore.due_at <= time.monotonic() and not stop.is_set():

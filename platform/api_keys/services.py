@@ -11,7 +11,6 @@ from api_keys.secrets_format import draw_key
 from audit.services import record
 from tenants.models import Tenant
 from tenants.policy_epochs import raise_policy_epoch
-from tenants.services import check_allowed_models
 
 CHANGEABLE = frozenset({"name", "expires_at", "max_concurrent", "requests_per_minute", "allowed_models"})
 
@@ -39,7 +38,7 @@ def create_key(
         requests_per_minute=requests_per_minute,
         allowed_models=allowed_models,
     )
-    _validate(key)
+    key.full_clean()
     key.save()
     record(actor, "api_key.create", _subject(key), {"tenant": tenant.pk, "name": name})
     return key, drawn.plaintext
@@ -53,7 +52,7 @@ def update_key(key: ApiKey, *, actor: str = "system", **changes: Any) -> ApiKey:
     current = ApiKey.objects.select_for_update().get(pk=key.pk)
     for name, value in changes.items():
         setattr(current, name, value)
-    _validate(current)
+    current.full_clean()
     current.save(update_fields=list(changes))
     raise_policy_epoch(current.tenant)
     record(
@@ -71,11 +70,6 @@ def revoke_key(key: ApiKey, *, actor: str = "system") -> ApiKey:
         raise_policy_epoch(key.tenant)
         record(actor, "api_key.revoke", _subject(key))
     return key
-
-
-def _validate(key: ApiKey) -> None:
-    check_allowed_models(key.allowed_models)
-    key.full_clean()
 
 
 def _subject(key: ApiKey) -> str:

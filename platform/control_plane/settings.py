@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from console.navigation import UNFOLD
 from control_plane.env import Environment, database
 from control_plane.log_format import configure_structlog, logging_config
 from control_plane.secret_key import secret_key_from_file
+
+__all__ = ["UNFOLD"]
 
 env = Environment()
 

@@ -17,7 +17,7 @@ BATCH_PER_BUCKET = 200
 class Sweeper:
     """Gives a reservation up `grace_s` after its lease ended.
 
-    A run of Redis younger than `quiet_s` is left alone: those who hold leases must be able to renew them first.
+    A run of Redis younger than `quiet_s` is left alone: those who hold leases must first renew them.
     """
 
     def __init__(self, client: redis.Redis, *, grace_s: float, quiet_s: float) -> None:

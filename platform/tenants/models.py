@@ -1,5 +1,6 @@
 """A tenant: who pays, with what share and within what limits. Empty limits mean unlimited."""
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 
@@ -17,6 +18,11 @@ class ServiceClass(models.TextChoices):
     BULK = ContractClass.BULK.value, "bulk"
 
 
+def validate_model_names(value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise ValidationError("Must be a list of model names.")
+
+
 class Limits(models.Model):
     """What a tenant and a key may both limit."""
 
@@ -30,7 +36,10 @@ class Limits(models.Model):
         null=True, blank=True, validators=[MinValueValidator(1)], help_text="Empty: unlimited."
     )
     allowed_models = models.JSONField(
-        null=True, blank=True, help_text='A list of model names, e.g. ["smollm2"]; empty: every model.'
+        null=True,
+        blank=True,
+        validators=[validate_model_names],
+        help_text='A list of model names, e.g. ["smollm2"]; empty: every model.',
     )
 
     class Meta:

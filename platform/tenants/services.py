@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.text import slugify
 
@@ -30,7 +29,7 @@ def create_tenant(name: str, *, actor: str = "system", **fields: Any) -> Tenant:
     """Raises ValidationError where a field is wrong or the name is taken."""
     _refuse_unknown(fields)
     tenant = Tenant(name=name, **{"slug": slugify(name)[:64], **fields})
-    _validate(tenant)
+    tenant.full_clean()
     tenant.save()
     record(actor, "tenant.create", _subject(tenant), {"name": name, **fields})
     return tenant
@@ -43,7 +42,7 @@ def update_tenant(tenant: Tenant, *, actor: str = "system", **changes: Any) -> T
     current = Tenant.objects.select_for_update().get(pk=tenant.pk)
     for name, value in changes.items():
         setattr(current, name, value)
-    _validate(current)
+    current.full_clean()
     current.save(update_fields=list(changes))
     raise_policy_epoch(current)
     record(actor, "tenant.update", _subject(current), changes)
@@ -56,19 +55,6 @@ def suspend_tenant(tenant: Tenant, *, actor: str = "system") -> Tenant:
 
 def activate_tenant(tenant: Tenant, *, actor: str = "system") -> Tenant:
     return update_tenant(tenant, actor=actor, status=TenantStatus.ACTIVE)
-
-
-def check_allowed_models(value: object) -> None:
-    """None, or a list of names. Raises ValidationError."""
-    if value is None:
-        return
-    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
-        raise ValidationError({"allowed_models": "Must be a list of model names."})
-
-
-def _validate(tenant: Tenant) -> None:
-    check_allowed_models(tenant.allowed_models)
-    tenant.full_clean()
 
 
 def _refuse_unknown(fields: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 
 class LedgerWriter:
-    """One consumer of all streams. Raises RedisError and the database's errors; calling again goes on from there."""
+    """One consumer of all streams. Raises RedisError and database errors; the next call goes on."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
@@ -38,7 +38,7 @@ class LedgerWriter:
         self._may_have_pending = True
 
     def write_some(self, block_ms: int) -> int:
-        """Write what is there, after waiting for it up to block_ms; the number of entries taken off the streams."""
+        """Write what is there, waiting for it up to block_ms; answers how many entries left the streams."""
         if not self._is_prepared:
             self._create_groups()
             self._is_prepared = True

@@ -8,9 +8,9 @@ from usage.models import LedgerEntry
 
 
 def insert_rows(rows: Sequence[LedgerEntry]) -> list[LedgerEntry]:
-    """Each request id once, however often it arrives. Answers the rows that the database refuses for what they hold.
+    """Each request id once, however often it arrives. Answers rows that can never be written.
 
-    Raises OperationalError or InterfaceError while the database is away: nothing of it counts as written then.
+    Raises OperationalError or InterfaceError while the database is away: nothing counts as written then.
     """
     try:
         LedgerEntry.objects.bulk_create(rows, ignore_conflicts=True)

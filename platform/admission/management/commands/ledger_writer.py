@@ -1,4 +1,4 @@
-"""manage.py ledger_writer: the process that writes the ledger, sweeps lost reservations and reconciles epochs."""
+"""manage.py ledger_writer: writes the ledger, sweeps lost reservations, reconciles policy epochs."""
 
 import signal
 import threading

@@ -1,0 +1,38 @@
+"""How the admin theme presents the console (settings.UNFOLD)."""
+
+from typing import Any
+
+from django.urls import reverse_lazy
+
+
+def _page(title: str, icon: str, name: str) -> dict[str, Any]:
+    return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{name}")}
+
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Octavo",
+    "SITE_HEADER": "Octavo",
+    "SITE_SYMBOL": "auto_stories",
+    "SHOW_VIEW_ON_SITE": False,
+    "SIDEBAR": {
+        "show_search": False,
+        "navigation": [
+            {
+                "title": "Customers",
+                "items": [
+                    _page("Tenants", "apartment", "tenants_tenant_changelist"),
+                    _page("API keys", "key", "api_keys_apikey_changelist"),
+                    _page("Ledger", "receipt_long", "usage_ledgerentry_changelist"),
+                ],
+            },
+            {
+                "title": "Operation",
+                "items": [
+                    {"title": "Workers", "icon": "memory", "link": reverse_lazy("workers")},
+                    _page("Audit", "history", "audit_auditrecord_changelist"),
+                    _page("Operators", "person", "auth_user_changelist"),
+                ],
+            },
+        ],
+    },
+}
