@@ -76,7 +76,10 @@ class TenantAdmin(UndeletableAdmin):
         for tenant in chosen:
             activate_tenant(tenant, actor=operator_name(request))
 
-    @action(description="New API key", permissions=["api_keys.add_apikey"])
+    def has_new_key_permission(self, request: HttpRequest, object_id: int | None = None) -> bool:
+        return request.user.has_perm("api_keys.add_apikey")
+
+    @action(description="New API key", permissions=["new_key"])
     def new_key(self, request: HttpRequest, object_id: int) -> HttpResponse:
         return redirect(f"{reverse('admin:api_keys_apikey_add')}?tenant={object_id}")
 
