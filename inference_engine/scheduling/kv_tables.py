@@ -54,11 +54,11 @@ class KVTables:
     def publish(self, request: Request) -> None:
         """Name the blocks that have filled. Only ever called for confirmed tokens."""
         num_full = request.num_computed // BLOCK_SIZE
-        if not self._enable_prefix_cache or num_full <= request.num_published:
-            return
-        for index in range(request.num_published, num_full):
-            self.index.publish(request, index)
-        request.num_published = num_full
+        if num_full > request.num_published:
+            if self._enable_prefix_cache:
+                for index in range(request.num_published, num_full):
+                    self.index.publish(request, index)
+            request.num_published = num_full
 
     def forget(self, request: Request) -> None:
         """What the request computed, or read, can't be trusted: nobody may find it again."""

@@ -7,21 +7,27 @@ from .request import Request
 from .step_plan import RequestUpdate, SampledToken, ScheduledChunk
 
 
-def confirm(chunk: ScheduledChunk) -> None:
-    """The chunk is computed. What a preemption cut off meanwhile stays cut off."""
+def confirm(chunk: ScheduledChunk) -> int:
+    """The chunk is computed; what a preemption cut off meanwhile stays cut off. Returns how many of its
+    tokens had been computed before."""
     request = chunk.request
     end = chunk.start + len(chunk.token_ids)
+    num_again = 0
     if chunk.start < request.num_reached:
-        request.num_recomputed_tokens += min(end, request.num_reached) - chunk.start
-    request.num_reached = max(request.num_reached, end)
-    request.num_computed = max(request.num_computed, min(end, request.num_scheduled))
+        num_again = min(end, request.num_reached) - chunk.start
+        request.num_recomputed_tokens += num_again
+    if end > request.num_reached:
+        request.num_reached = end
+    request.num_computed = end if end <= request.num_scheduled else request.num_scheduled
+    request.num_in_flight -= 1
     request.num_pending -= chunk.samples
+    return num_again
 
 
 def failure_of(chunk: ScheduledChunk, sampled: SampledToken | None) -> Code | None:
-    if sampled is None:
-        return Code.INTERNAL_ERROR if chunk.samples else None
-    return sampled.failure
+    if sampled is not None:
+        return sampled.failure
+    return Code.INTERNAL_ERROR if chunk.samples else None
 
 
 def take_token(request: Request, sampled: SampledToken) -> RequestUpdate:

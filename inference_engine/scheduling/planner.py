@@ -7,7 +7,7 @@ from .config import SchedulerConfig
 from .inspection import Totals
 from .prefill_shares import max_prefills, share_budget
 from .reclaim import Reclaimer, is_at_block_end
-from .request import Request, RequestState
+from .request import PENDING_TOKEN, Request, RequestState
 from .roster import Roster
 from .step_plan import ScheduledChunk
 
@@ -44,7 +44,7 @@ class StepPlanner:
             remaining = request.num_known + request.num_pending - request.num_scheduled
             if remaining > 1:
                 prefills.append(request)
-            elif remaining and not (request.num_pending and request.is_ending):
+            elif remaining and not request.is_ending:
                 (growing if is_at_block_end(request) else decodes).append(request)
         return decodes, growing, prefills
 
@@ -67,11 +67,12 @@ class StepPlanner:
         return min(self._config.prefill_budget, self._config.max_step_tokens - num_decodes)
 
     def _admit(self, prefills: list[Request], budget: int) -> None:
-        """Start the heads of the queue; when one finds no room, nobody overtakes it."""
+        """Start the heads of the queue; when one finds no room, nobody overtakes it. One that was preempted
+        with a chunk in flight comes back after that, so that chunks of one request never overlap."""
         roster = self._roster
         while len(prefills) < max_prefills(budget) and len(roster.running) < self._config.max_running:
             request = roster.queue.head()
-            if request is None or not self._reclaimer.admit(request):
+            if request is None or request.num_in_flight or not self._reclaimer.admit(request):
                 return
             roster.start(request)
             self._count_cached(request)
@@ -85,11 +86,18 @@ class StepPlanner:
 
 
 def schedule(request: Request, num_tokens: int) -> ScheduledChunk:
+    """Every step does this for every decode: the one token of a decode is fetched without slicing."""
     start = request.num_scheduled
     end = start + num_tokens
-    token_ids = request.ids_between(start, end)
     samples = end == request.num_known + request.num_pending
+    if start >= request.num_known:
+        token_ids = [PENDING_TOKEN]
+    elif samples and num_tokens == 1 and request.output_ids:
+        token_ids = [request.output_ids[-1]]
+    else:
+        token_ids = request.ids_between(start, end)
     request.num_scheduled = end
     request.num_pending += samples
     request.num_chunks += 1
+    request.num_in_flight += 1
     return ScheduledChunk(request, start, token_ids, request.block_table, samples)

@@ -41,6 +41,7 @@ class Request:
         "max_tokens",
         "num_chunks",
         "num_computed",
+        "num_in_flight",
         "num_known",
         "num_pending",
         "num_preemptions",
@@ -98,6 +99,8 @@ class Request:
         """Leading blocks of the table whose hashes have been offered to the prefix index."""
         self.num_prompt = len(self.prompt_ids)
         self.num_known = self.num_prompt + len(self.output_ids)
+        self.num_in_flight = 0
+        """Chunks in steps that have not been applied."""
         self.num_pending = 0
         """Output tokens that steps in flight will sample."""
         self.num_scheduled = 0
@@ -133,16 +136,13 @@ class Request:
         return self.num_computed > self.preempted_at
 
     def ids_between(self, start: int, end: int) -> list[int]:
-        """Token ids of positions start <= p < end; those not sampled yet are PENDING_TOKEN."""
+        """Known token ids of positions start <= p < end."""
         split = self.num_prompt
         if end <= split:
             return self.prompt_ids[start:end]
-        ids = self.output_ids[max(0, start - split) : end - split]
-        if start < split:
-            ids = self.prompt_ids[start:] + ids
-        if end > self.num_known:
-            ids.append(PENDING_TOKEN)
-        return ids
+        if start >= split:
+            return self.output_ids[start - split : end - split]
+        return self.prompt_ids[start:] + self.output_ids[: end - split]
 
     def append_output(self, token_id: int) -> None:
         self.output_ids.append(token_id)

@@ -138,9 +138,7 @@ class Scheduler:
 
     def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
         request = chunk.request
-        self.totals.num_recomputed_tokens -= request.num_recomputed_tokens
-        confirm(chunk)
-        self.totals.num_recomputed_tokens += request.num_recomputed_tokens
+        self.totals.num_recomputed_tokens += confirm(chunk)
         failure = failure_of(chunk, sampled)
         if failure is not None:
             self.kv.forget(request)

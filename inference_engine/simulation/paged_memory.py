@@ -1,0 +1,74 @@
+"""Runs step plans on the chain model with KV in pages, exactly where the scheduler says.
+
+Nothing is kept outside the pages, so a wrong page table, a block given away too early or a wrongly shared
+prefix comes out as a wrong token.
+"""
+
+from collections.abc import Callable
+
+from inference_engine.contract.codes import Code
+from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.scheduling.request import Request
+from inference_engine.scheduling.step_plan import (
+    PENDING_TOKEN,
+    SampledToken,
+    ScheduledChunk,
+    StepPlan,
+    StepResult,
+)
+
+from .chain_model import kv_of, next_token, origin
+
+POISON = 0x5EED
+
+
+class PagedMemory:
+    def __init__(
+        self,
+        num_blocks: int,
+        vocab_size: int,
+        fails_at: Callable[[Request], int | None] = lambda request: None,
+    ) -> None:
+        """`fails_at`: absolute position whose token can't be sampled for this request."""
+        self.num_blocks = num_blocks
+        self._vocab_size = vocab_size
+        self._fails_at = fails_at
+        self._pages = [[POISON] * BLOCK_SIZE for _ in range(num_blocks)]
+        self._just_sampled: dict[int, int] = {}
+        """Arrival number -> token of the step before this one."""
+
+    def run(self, plan: StepPlan) -> StepResult:
+        for source, target in plan.copies:
+            self._pages[target] = list(self._pages[source])
+        results = [self._run_chunk(chunk) for chunk in plan.chunks]
+        self._just_sampled = {
+            chunk.request.arrival: result.token_id
+            for chunk, result in zip(plan.chunks, results, strict=True)
+            if result is not None
+        }
+        return StepResult(results)
+
+    def _run_chunk(self, chunk: ScheduledChunk) -> SampledToken | None:
+        request = chunk.request
+        for offset, token_id in enumerate(chunk.token_ids):
+            known = self._just_sampled[request.arrival] if token_id == PENDING_TOKEN else token_id
+            self._write(chunk, chunk.start + offset, known)
+        if not chunk.samples:
+            return None
+        end = chunk.start + len(chunk.token_ids)
+        if self._fails_at(request) == end:
+            return SampledToken(0, failure=Code.NON_FINITE_LOGITS)
+        kv = [self._read(chunk.block_table, position) for position in range(end)]
+        token_id = next_token(kv, request.sampling.seed, self._vocab_size)
+        return SampledToken(token_id, logprob=-float(token_id), top=[(token_id, -float(token_id))])
+
+    def _write(self, chunk: ScheduledChunk, position: int, token_id: int) -> None:
+        if position:
+            previous = self._read(chunk.block_table, position - 1)
+        else:
+            previous = origin(chunk.request.tenant_id)
+        page = self._pages[chunk.block_table[position // BLOCK_SIZE]]
+        page[position % BLOCK_SIZE] = kv_of(previous, token_id)
+
+    def _read(self, block_table: list[int], position: int) -> int:
+        return self._pages[block_table[position // BLOCK_SIZE]][position % BLOCK_SIZE]

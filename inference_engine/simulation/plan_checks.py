@@ -1,0 +1,48 @@
+"""What must be true of any step plan, alone and beside the one in flight."""
+
+from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.scheduling.integrity import BrokenInvariant
+from inference_engine.scheduling.scheduler import SchedulerConfig
+from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan
+
+
+def check_plan(plan: StepPlan, config: SchedulerConfig) -> None:
+    """Raises BrokenInvariant."""
+    if len({chunk.request.arrival for chunk in plan.chunks}) != len(plan.chunks) or not plan.chunks:
+        raise BrokenInvariant(f"step {plan.step}: no chunk, or two of one request")
+    if plan.num_tokens > config.max_step_tokens:
+        raise BrokenInvariant(f"step {plan.step}: {plan.num_tokens} tokens")
+    for chunk in plan.chunks:
+        _check_chunk(chunk, config)
+    check_apart(plan, plan)
+
+
+def _check_chunk(chunk: ScheduledChunk, config: SchedulerConfig) -> None:
+    end = chunk.start + len(chunk.token_ids)
+    if not chunk.token_ids or end > len(chunk.block_table) * BLOCK_SIZE or end > config.context_length:
+        raise BrokenInvariant(f"{chunk} is empty, or has positions without a block")
+    for offset, token_id in enumerate(chunk.token_ids):
+        is_pending = token_id == PENDING_TOKEN
+        if is_pending and (not config.lag or not chunk.samples or offset != len(chunk.token_ids) - 1):
+            raise BrokenInvariant(f"{chunk} has a pending token where none can be")
+        if not is_pending and token_id != chunk.request.known_ids[chunk.start + offset]:
+            raise BrokenInvariant(f"{chunk} has other tokens than its request")
+
+
+def check_apart(earlier: StepPlan, later: StepPlan) -> None:
+    """No block that one request writes in one step is read or written for another in the other step."""
+    for one, other in ((earlier, later), (later, earlier)):
+        writer = {block: chunk.request for chunk in one.chunks for block in _written(chunk)}
+        for chunk in other.chunks:
+            for block in _read(chunk):
+                if writer.get(block, chunk.request) is not chunk.request:
+                    raise BrokenInvariant(f"block {block} is written by {writer[block]} and used by {chunk}")
+
+
+def _read(chunk: ScheduledChunk) -> list[int]:
+    end = chunk.start + len(chunk.token_ids)
+    return chunk.block_table[: -(-end // BLOCK_SIZE)]
+
+
+def _written(chunk: ScheduledChunk) -> list[int]:
+    return _read(chunk)[chunk.start // BLOCK_SIZE :]
