@@ -1,0 +1,69 @@
+"""One engine as the registry names it, and the session that is kept open with it."""
+
+import asyncio
+
+import structlog
+
+from fleet.cancelling import cancelled
+from fleet.failures import SessionFailed
+from fleet.session import EngineSession
+from inference_engine.contract.registry import ReplicaRecord, ReplicaState
+
+log = structlog.get_logger("fleet")
+
+FIRST_DELAY_S = 0.1
+LAST_DELAY_S = 2.0
+
+
+class Replica:
+    """Keeps one session open while the record lives, and a living session even when the record is gone."""
+
+    def __init__(self, record: ReplicaRecord) -> None:
+        self.record = record
+        self.session: EngineSession | None = None
+        self.is_listed = True
+        self._task = asyncio.create_task(self._keep_connected())
+
+    @property
+    def is_ready(self) -> bool:
+        """New requests may go there."""
+        is_draining = self.record.state is ReplicaState.DRAINING
+        return self.session is not None and self.session.is_ready and not is_draining
+
+    async def update(self, record: ReplicaRecord) -> None:
+        """Take the newest record; another boot id is another process."""
+        is_other_process = record.boot_id != self.record.boot_id
+        self.record, self.is_listed = record, True
+        if is_other_process or self._task.done():
+            await self.stop("another process took its place" if is_other_process else "reconnecting")
+            self._task = asyncio.create_task(self._keep_connected())
+
+    async def stop(self, reason: str) -> None:
+        await cancelled(self._task)
+        if not self._task.cancelled() and (error := self._task.exception()):
+            log.error("replica_broke", replica=self.record.replica_id, error=repr(error))
+        session, self.session = self.session, None
+        if session is not None:
+            await session.close(reason)
+
+    async def _keep_connected(self) -> None:
+        delay = FIRST_DELAY_S
+        while self.is_listed:
+            session = EngineSession(self.record)
+            try:
+                await session.open()
+            except SessionFailed as error:
+                log.info("session_not_opened", replica=self.record.replica_id, reason=str(error))
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_DELAY_S)
+                continue
+            delay = FIRST_DELAY_S
+            await self._hold(session)
+
+    async def _hold(self, session: EngineSession) -> None:
+        self.session = session
+        log.info("session_opened", replica=self.record.replica_id, model=self.record.model)
+        reason = await session.wait_lost()
+        self.session = None
+        log.warning("session_lost", replica=self.record.replica_id, reason=reason)
+        await session.close(reason)

@@ -1,0 +1,62 @@
+"""A Redis database of this folder's own, and engines that follow a script."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from fleet.fleet import Fleet
+from inference_engine.contract.requests import Generate
+from inference_engine.contract.sampling import SamplingParams
+from stand_ins.scripted_engine import ScriptedEngine
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """Short: a unix socket's path has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="oct-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> "AsyncIterator[Redis[Any]]":
+    client = Redis.from_url(redis_url, db=5)
+    await client.flushdb()
+    yield client
+    await client.flushdb()
+    await client.aclose()
+
+
+@pytest.fixture
+async def engine(socket_folder: Path) -> AsyncIterator[ScriptedEngine]:
+    engine = ScriptedEngine(socket_folder)
+    await engine.start()
+    yield engine
+    await engine.stop()
+
+
+@pytest.fixture
+async def fleet(redis: "Redis[Any]") -> AsyncIterator[Fleet]:
+    fleet = Fleet(redis, poll_interval_s=0.02)
+    await fleet.start()
+    yield fleet
+    await fleet.stop()
+
+
+@pytest.fixture
+def generate() -> "GenerateFactory":
+    return GenerateFactory()
+
+
+class GenerateFactory:
+    def __call__(self, request_id: str = "r1", max_tokens: int = 5, **changes: Any) -> Generate:
+        facts = {
+            "request_id": request_id,
+            "prompt_ids": [1, 2, 3],
+            "sampling": SamplingParams(seed=1, max_tokens=max_tokens),
+            "tenant_id": "t1",
+        }
+        return Generate(**(facts | changes))

@@ -1,0 +1,214 @@
+"""An engine that does what a test says: speaks the real contract over real gRPC, computes nothing.
+
+Tokens are a function of the position alone. `silent`, `stuck` and `attempt_shift` are the faults it can show.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.events import (
+    Accepted,
+    Delta,
+    Description,
+    EngineMessage,
+    Finished,
+    Refused,
+    Stats,
+    TokenLogprobs,
+    Usage,
+)
+from inference_engine.contract.limits import RECORD_TTL_S
+from inference_engine.contract.registry import (
+    REPLICA_SET_KEY,
+    ReplicaRecord,
+    ReplicaState,
+    encode_record,
+    record_key,
+)
+from inference_engine.contract.requests import Abort, Describe, GatewayMessage, Generate
+from inference_engine.contract.wire import (
+    METHOD,
+    PROTOCOL_VERSION,
+    SERVICE,
+    decode_gateway_frame,
+    engine_frame,
+)
+
+
+def description(**changes: object) -> Description:
+    facts: dict[str, object] = {
+        "model": "scripted",
+        "revision": "r1",
+        "tokenizer_json": b"{}",
+        "tokenizer_hash": "t1",
+        "context_length": 256,
+        "vocab_size": 1000,
+        "max_request_tokens": 200,
+        "max_running": 16,
+        "dtype": "float32",
+        "backend": "scripted",
+        "batch_invariant": True,
+        "fingerprint": "scripted-1",
+        "created": 1,
+    }
+    return Description(**(facts | changes))  # type: ignore[arg-type]
+
+
+@dataclass
+class Running:
+    message: Generate
+    num_sent: int = 0
+
+
+@dataclass
+class ScriptedEngine:
+    """Serve on a unix socket in `folder`; `await start()`, `await stop()`."""
+
+    folder: Path
+    replica_id: str = "scripted-0"
+    boot_id: str = "boot-1"
+    described: Description = field(default_factory=description)
+    step_s: float = 0.005
+    tokens_per_step: int = 1
+    script: list[int] = field(default_factory=list)
+    """Token ids to send, by position in the output; beyond its end, 100 + position."""
+    end_after: int | None = None
+    """Sample an end id after so many tokens."""
+    silent: bool = False
+    stuck: bool = False
+    attempt_shift: int = 0
+    refuse_with: Code | None = None
+    received: list[GatewayMessage] = field(default_factory=list)
+    num_frames: int = 0
+    stats: Stats = field(default_factory=Stats)
+    step: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"unix:{self.folder}/{self.replica_id}.sock"
+
+    def record(self, **changes: object) -> ReplicaRecord:
+        facts: dict[str, object] = {
+            "replica_id": self.replica_id,
+            "boot_id": self.boot_id,
+            "address": self.address,
+            "model": self.described.model,
+            "state": ReplicaState.READY,
+            "protocol_version": PROTOCOL_VERSION,
+        }
+        return ReplicaRecord(**(facts | changes))  # type: ignore[arg-type]
+
+    async def publish(self, redis: object, ttl_s: float = 600.0, **changes: object) -> None:
+        await redis.sadd(REPLICA_SET_KEY, self.replica_id)  # type: ignore[attr-defined]
+        key, value = record_key(self.replica_id), encode_record(self.record(**changes))
+        await redis.set(key, value, px=int(1000 * (ttl_s or RECORD_TTL_S)))  # type: ignore[attr-defined]
+
+    async def start(self) -> None:
+        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", 1 << 25)])
+        handler = grpc.stream_stream_rpc_method_handler(self._session)
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),)
+        )
+        self._server.add_insecure_port(self.address)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        await self._server.stop(None)
+
+    def got(self, kind: type) -> list[GatewayMessage]:
+        return [message for message in self.received if type(message) is kind]
+
+    async def _session(self, frames: AsyncIterator[bytes], context: object) -> AsyncIterator[bytes]:
+        running: dict[str, Running] = {}
+        outbox: list[EngineMessage] = []
+        reader = asyncio.create_task(self._read(frames, running, outbox))
+        try:
+            while True:
+                await asyncio.sleep(self.step_s)
+                if self.silent:
+                    continue
+                if not self.stuck:
+                    self.step += 1
+                    self._step(running, outbox)
+                    outbox.append(self.stats)
+                messages, outbox[:] = list(outbox), []
+                yield engine_frame(messages, step=self.step, has_work=bool(running))
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+
+    async def _read(
+        self, frames: AsyncIterator[bytes], running: dict[str, Running], outbox: list[EngineMessage]
+    ) -> None:
+        async for data in frames:
+            self.num_frames += 1
+            for message in decode_gateway_frame(data).messages:
+                self.received.append(message)
+                self._take(message, running, outbox)
+
+    def _take(
+        self, message: GatewayMessage, running: dict[str, Running], outbox: list[EngineMessage]
+    ) -> None:
+        if type(message) is Describe:
+            outbox.append(self.described)
+        elif type(message) is Abort and message.request_id in running:
+            outbox.append(
+                self._finished(running.pop(message.request_id), FinishReason.ABORTED, Code.CLIENT_GONE)
+            )
+        elif type(message) is Generate and self.refuse_with is not None:
+            outbox.append(
+                Refused(request_id=message.request_id, code=self.refuse_with, message="as scripted")
+            )
+        elif type(message) is Generate:
+            running[message.request_id] = Running(message)
+            outbox.append(
+                Accepted(
+                    request_id=message.request_id,
+                    attempt=message.attempt + self.attempt_shift,
+                    prompt_tokens=len(message.prompt_ids),
+                    max_tokens=message.sampling.max_tokens,
+                )
+            )
+
+    def _step(self, running: dict[str, Running], outbox: list[EngineMessage]) -> None:
+        for request_id, one in list(running.items()):
+            ids = self._next_ids(one)
+            if ids:
+                outbox.append(self._delta(one, ids))
+            one.num_sent += len(ids)
+            if one.num_sent >= one.message.sampling.max_tokens:
+                outbox.append(self._finished(running.pop(request_id), FinishReason.LENGTH))
+            elif self.end_after is not None and one.num_sent >= self.end_after:
+                outbox.append(self._finished(running.pop(request_id), FinishReason.STOP))
+
+    def _next_ids(self, one: Running) -> list[int]:
+        end = min(one.num_sent + self.tokens_per_step, one.message.sampling.max_tokens)
+        if self.end_after is not None:
+            end = min(end, self.end_after)
+        return [self._token(position) for position in range(one.num_sent, end)]
+
+    def _token(self, position: int) -> int:
+        return self.script[position] if position < len(self.script) else 100 + position
+
+    def _delta(self, one: Running, ids: list[int]) -> Delta:
+        wanted = one.message.sampling.logprobs
+        logprobs = None
+        if wanted is not None:
+            top = [(token, -0.5 - token / 1e4) for token in range(wanted)]
+            logprobs = [TokenLogprobs(logprob=-0.5, top=top) for _ in ids]
+        attempt = one.message.attempt + self.attempt_shift
+        return Delta(request_id=one.message.request_id, attempt=attempt, token_ids=ids, logprobs=logprobs)
+
+    def _finished(self, one: Running, reason: FinishReason, code: Code | None = None) -> Finished:
+        usage = Usage(prompt_tokens=len(one.message.prompt_ids), output_tokens=one.num_sent)
+        attempt = one.message.attempt + self.attempt_shift
+        return Finished(
+            request_id=one.message.request_id, attempt=attempt, reason=reason, code=code, usage=usage
+        )
