@@ -53,7 +53,7 @@ async def http_status(host: str, port: int, path: str, ceiling_s: float = 5.0) -
 
 
 class EngineNews:
-    """What the engine's log says it is at: the newest line's event, with its numbers."""
+    """What the engine's log says it is at."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -74,6 +74,6 @@ def describe(line: str) -> str:
         return ""
     if not isinstance(fields, dict):
         return ""
-    event = str(fields.get("event", "")).replace("_", " ")
-    numbers = [f"{name} {value}" for name, value in fields.items() if isinstance(value, int | float)]
-    return " ".join([event, *numbers])[:80]
+    what = str(fields.get("stage") or fields.get("event") or "").replace("_", " ")
+    done, total = fields.get("done"), fields.get("total")
+    return f"{what} {done} of {total}" if total else what

@@ -122,20 +122,10 @@ def install_packages(title: str, file: str) -> None:
 
 
 def _pip(shown: Stage, num_pins: int, options: list[str], *what: str) -> None:
-    command = [str(PYTHON), "-m", "pip", "install", "--progress-bar", "off", "--no-input", *options, *what]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        last = _follow_pip(shown, num_pins, process.stdout)
-    if process.returncode:
-        raise SetUpFailed("pip failed:\n  " + "\n  ".join(last))
-
-
-def _follow_pip(shown: Stage, num_pins: int, lines: Iterator[str]) -> list[str]:
-    """Show what pip is at; returns its last lines, for the case that it fails."""
-    last: list[str] = []
+    command = [str(PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
+    command += ["--no-input", "--no-compile", *options, *what]
     seen = 0
-    for line in lines:
-        last = [*last[-14:], line.rstrip()]
+    for line in _lines_of("pip", command):
         words = line.split()
         if line.startswith(("Collecting ", "Requirement already satisfied: ")):
             seen += 1
@@ -143,19 +133,15 @@ def _follow_pip(shown: Stage, num_pins: int, lines: Iterator[str]) -> list[str]:
             shown.say(f"{f'{seen} of {num_pins}: ' if num_pins else ''}{name}")
         elif line.startswith("Installing collected packages"):
             shown.say(f"unpacking {len(words) - 3} packages")
-    return last
 
 
 def convert_model() -> None:
     if (MODEL / "config.json").exists():
         return
-    with stage("Model, converted once"):
-        program = "import sys; from pathlib import Path\n"
-        program += "from inference_engine.execution.convert import convert_default_model\n"
-        program += "convert_default_model(Path(sys.argv[1]))"
-        made = _run([str(PYTHON), "-c", program, str(MODEL)])
-        if made.returncode:
-            raise SetUpFailed(f"the model could not be converted:\n{made.stdout[-2000:]}")
+    with stage("Model, converted once") as shown:
+        command = [str(PYTHON), "-m", "inference_engine.execution.convert", str(MODEL)]
+        for line in _lines_of("the model's conversion", command):
+            shown.say(line)
 
 
 def build_kernel() -> None:
@@ -168,12 +154,31 @@ def build_kernel() -> None:
         return
     if compiler == "none":
         say(f"  {'Attention kernel':<22} {doctor.check_compiler().text}")
+        _stamp("kernel", made_from)
+        return
+    try:
+        with stage("Attention kernel") as shown:
+            command = [str(PYTHON), "-m", "inference_engine.execution.attention.build"]
+            for line in _lines_of("the compilation of the attention kernel", command):
+                shown.say(line)
+    except SetUpFailed as problem:
+        say(f"{problem}\n  Octavo runs without it: slower, and answers are not batch-invariant.")
     else:
-        with stage("Attention kernel"):
-            made = _run([str(PYTHON), "-m", "inference_engine.execution.attention.build"])
-            if made.returncode:
-                raise SetUpFailed(f"the attention kernel did not compile:\n{made.stdout[-2000:]}")
-    _stamp("kernel", made_from)
+        _stamp("kernel", made_from)
+
+
+def _lines_of(what: str, command: list[str]) -> Iterator[str]:
+    """Lines of both outputs as they come. Raises SetUpFailed, with the last of them, on failure."""
+    last: list[str] = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            last = [*last[-14:], line.rstrip()]
+            yield last[-1]
+    if process.returncode:
+        raise SetUpFailed(f"{what} failed:\n  " + "\n  ".join(last))
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
