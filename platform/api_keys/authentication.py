@@ -37,9 +37,10 @@ async def authenticate(authorization: bytes | str | None) -> Principal:
 
 
 async def reload_principal(principal: Principal) -> Principal:
-    """What the database says now, for a principal whose epoch is stale. Raises Denied as above."""
-    cache.forget(principal.key_id)
-    cached = await _load(principal.key_id)
+    """What the database says now, for a principal found to be stale. Raises Denied as authenticate does."""
+    cached = cache.get(principal.key_id)
+    if cached is None or not _is_newer(cached.principal, principal):
+        cached = await _shared_load(principal.key_id)
     if cached is None:
         raise _invalid_key()
     return _usable(cached.principal)
@@ -60,10 +61,16 @@ def _usable(principal: Principal) -> Principal:
     return principal
 
 
+def _is_newer(one: Principal, other: Principal) -> bool:
+    return is_current(one) and (one.policy_epoch, one.generation) > (other.policy_epoch, other.generation)
+
+
 async def _look_up(public_id: str) -> CachedKey | None:
+    return None if cache.is_unknown(public_id, time.monotonic()) else await _shared_load(public_id)
+
+
+async def _shared_load(public_id: str) -> CachedKey | None:
     """Requests that need the same key at the same time share one query."""
-    if cache.is_unknown(public_id, time.monotonic()):
-        return None
     task = _loading.get(public_id)
     if task is None or task.get_loop() is not asyncio.get_running_loop():
         task = asyncio.create_task(_load(public_id))
@@ -83,6 +90,7 @@ async def _load(public_id: str) -> CachedKey | None:
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(_lookups, _query, public_id, cache.generation)
     if found is None:
+        cache.forget(public_id)
         cache.put_unknown(public_id, time.monotonic() + settings.OCTAVO_UNKNOWN_KEY_SECONDS)
     else:
         cache.put(public_id, found)

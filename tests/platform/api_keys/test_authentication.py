@@ -1,0 +1,154 @@
+"""A bearer header becomes a principal, without a database where the key is known."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from api_keys import authentication
+from api_keys.authentication import authenticate, reload_principal
+from api_keys.models import ApiKey
+from api_keys.services import create_key, revoke_key, update_key
+from inference_engine.contract.codes import Code
+from inference_engine.contract.requests import ServiceClass
+from tenants.errors import Denied
+from tenants.models import Tenant
+from tenants.services import create_tenant
+
+pytestmark = pytest.mark.usefixtures("store")
+
+InThread = Callable[..., Awaitable[Any]]
+KeyAndSecret = tuple[ApiKey, str]
+
+
+async def refusal(header: bytes | str | None) -> Denied:
+    with pytest.raises(Denied) as caught:
+        await authenticate(header)
+    return caught.value
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The ids that were looked up in the database, for real."""
+    seen: list[str] = []
+    query = authentication.find_key
+
+    def counted(public_id: str) -> ApiKey | None:
+        seen.append(public_id)
+        return query(public_id)
+
+    monkeypatch.setattr(authentication, "find_key", counted)
+    yield seen
+
+
+async def test_a_key_names_its_tenant_and_limits(any_database: str, in_thread: InThread) -> None:
+    tenant = await in_thread(
+        create_tenant, "Acme", weight=2.0, service_class="bulk", max_concurrent=4, allowed_models=["a", "b"]
+    )
+    key, plaintext = await in_thread(create_key, tenant, "k", max_concurrent=2, allowed_models=["b", "c"])
+
+    principal = await authenticate(f"Bearer {plaintext}")
+
+    assert (principal.tenant_id, principal.key_id) == (str(tenant.pk), key.public_id)
+    assert (principal.weight, principal.service_class) == (2.0, ServiceClass.BULK)
+    assert (principal.max_concurrent, principal.key_max_concurrent) == (4, 2)
+    assert [principal.may_use(model) for model in "abc"] == [False, True, False]
+
+
+async def test_a_known_key_needs_no_database(key_and_secret: KeyAndSecret, lookups: list[str]) -> None:
+    header = f"Bearer {key_and_secret[1]}".encode()
+    first = await authenticate(header)
+    assert [await authenticate(header) for _ in range(3)] == [first] * 3
+    assert lookups == [key_and_secret[0].public_id]
+
+
+async def test_two_hundred_first_requests_share_one_lookup(
+    key_and_secret: KeyAndSecret, lookups: list[str]
+) -> None:
+    header = f"Bearer {key_and_secret[1]}"
+    found = await asyncio.gather(*(authenticate(header) for _ in range(200)))
+    assert len(set(found)) == 1 and len(lookups) == 1
+
+
+async def test_one_impatient_client_does_not_spoil_the_shared_lookup(key_and_secret: KeyAndSecret) -> None:
+    header = f"Bearer {key_and_secret[1]}"
+    first, second = (asyncio.create_task(authenticate(header)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).key_id == key_and_secret[0].public_id
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_every_wrong_key_gets_the_same_answer(key_and_secret: KeyAndSecret) -> None:
+    right = key_and_secret[1]
+    wrong = right[:-1] + ("0" if right[-1] != "0" else "1")
+    headers = [
+        None,
+        "Bearer nonsense",
+        "Bearer ключ",
+        b"Bearer \xff\xfe",
+        f"Bearer {wrong}",
+        "Bearer octavo_nobody_" + "0" * 64,
+    ]
+    answers = [await refusal(header) for header in headers]
+    assert {(denied.code, denied.message) for denied in answers} == {
+        (Code.INVALID_API_KEY, "Incorrect API key provided.")
+    }
+    assert (await authenticate(f"Bearer {right}")).key_id == key_and_secret[0].public_id
+
+
+async def test_an_unknown_id_is_looked_up_once_in_a_moment(tenant: Tenant, lookups: list[str]) -> None:
+    for _ in range(5):
+        await refusal("Bearer octavo_nobody_" + "0" * 64)
+    assert lookups == ["nobody"]
+
+
+async def test_an_expired_key_is_refused_though_it_is_cached(
+    key_and_secret: KeyAndSecret, in_thread: InThread
+) -> None:
+    key, plaintext = key_and_secret
+    await in_thread(update_key, key, expires_at=timezone.now() + timedelta(milliseconds=300))
+    assert await authenticate(f"Bearer {plaintext}")
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await authenticate(f"Bearer {plaintext}")
+            except Denied as denied:
+                assert denied.code is Code.INVALID_API_KEY
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_a_revoked_key_is_refused_when_it_is_loaded_again(
+    any_database: str, in_thread: InThread
+) -> None:
+    key, plaintext = await in_thread(create_key, await in_thread(create_tenant, "Acme"), "k")
+    principal = await authenticate(f"Bearer {plaintext}")
+    await in_thread(revoke_key, key)
+    with pytest.raises(Denied) as caught:
+        await reload_principal(principal)
+    assert caught.value.code is Code.INVALID_API_KEY
+    await refusal(f"Bearer {plaintext}")
+
+
+async def test_without_a_database_known_keys_are_served_and_others_get_503(
+    key_and_secret: KeyAndSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = f"Bearer {key_and_secret[1]}"
+    principal = await authenticate(header)
+    # The tables are gone from where the lookup threads look; their open connections are dropped.
+    nowhere = {**connections.databases["default"], "NAME": "/nonexistent/db.sqlite3"}
+    monkeypatch.setitem(connections.databases, "default", nowhere)
+    for _ in range(2):  # both lookup threads
+        authentication._lookups.submit(connections.close_all).result()
+    monkeypatch.setattr(authentication, "_lookups", type(authentication._lookups)(max_workers=1))
+
+    assert await authenticate(header) == principal
+    denied = await refusal("Bearer octavo_nobody_" + "0" * 64)
+    assert (denied.code, denied.retry_after_s) == (Code.STORE_UNAVAILABLE, 1.0)
+    authentication._lookups.shutdown()

@@ -1,0 +1,33 @@
+"""Reservations without a database: policies and keys made by hand."""
+
+from collections.abc import Callable
+
+import pytest
+
+from quotas.reservations import Policy, Reservation, ReservationKeys, ScopeLimits
+
+
+@pytest.fixture
+def reservation() -> Callable[..., Reservation]:
+    def make(request_id: str = "r1", tenant_id: str = "7", key_id: str = "k") -> Reservation:
+        keys = ReservationKeys(tenant_id, key_id, request_id)
+        fields = {
+            "request_id": request_id,
+            "tenant_id": tenant_id,
+            "tenant_name": "Acme",
+            "key_id": key_id,
+            "key_name": "k",
+            "model": "m",
+            "endpoint": "/v1/completions",
+        }
+        return Reservation(keys, fields)
+
+    return make
+
+
+@pytest.fixture
+def policy() -> Callable[..., Policy]:
+    def make(epoch: int = 1, concurrent: int | None = None, per_minute: int | None = None) -> Policy:
+        return Policy(epoch, ScopeLimits(concurrent, per_minute), ScopeLimits())
+
+    return make
