@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from operations.home import ROOT
 from operations.system_packages import family, how_to_get
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 GIB = 1024**3
 NEEDED_MEMORY = 2 * GIB
 NEEDED_DISK = 3 * GIB

@@ -43,6 +43,6 @@ def later_start(url: str, model: str) -> str:
     return (
         f"{addresses(url)}\n"
         "  A new API key:        make key\n"
-        "  A new login password: .venv/bin/python manage.py changepassword operator\n\n"
+        "  A new login password: .venv/bin/python manage.py create_operator --new-password\n\n"
         f"{examples(url, model, KEY_PLACE)}"
     )

@@ -5,8 +5,8 @@
 Prints one JSON object for the supervisor, through a pipe: secrets are in it the one time that they are made.
 """
 
+import io
 import json
-import secrets
 import sys
 from typing import Any
 
@@ -35,7 +35,7 @@ def first_run() -> dict[str, Any] | None:
 
 
 def _make_demo() -> dict[str, Any]:
-    from django.contrib.auth.models import User
+    from django.core.management import call_command
 
     from api_keys.services import create_key
     from tenants.services import create_tenant
@@ -43,9 +43,9 @@ def _make_demo() -> dict[str, Any]:
     tenant = create_tenant(DEMO_TENANT, actor="first start")
     _, key = create_key(tenant, "first", actor="first start")
     made: dict[str, Any] = {"tenant": tenant.slug, "key": key}
-    if not User.objects.filter(username=OPERATOR).exists():
-        password = secrets.token_urlsafe(15)
-        User.objects.create_superuser(OPERATOR, password=password)
+    shown = io.StringIO()
+    call_command("create_operator", username=OPERATOR, stdout=shown, stderr=sys.stderr)
+    if password := shown.getvalue().strip():
         made |= {"operator": OPERATOR, "password": password}
     return made
 

@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from operations import doctor, torch_build
+from operations.home import ROOT, home_from, process_environment
 from operations.system_packages import family, how_to_get
 from operations.terminal import Stage, say, stage
 
-ROOT = doctor.ROOT
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-HOME = Path(os.environ.get("OCTAVO_HOME") or ROOT / "var").absolute()
-MODEL = Path(os.environ.get("OCTAVO_MODEL_DIR") or HOME / "models" / "smollm2-135m-instruct")
+ENVIRONMENT = process_environment(home_from(os.environ), os.environ)
+MODEL = Path(ENVIRONMENT["OCTAVO_MODEL_DIR"])
 
 
 class SetUpFailed(Exception):
@@ -171,7 +171,13 @@ def _lines_of(what: str, command: list[str]) -> Iterator[str]:
     """Lines of both outputs as they come. Raises SetUpFailed, with the last of them, on failure."""
     last: list[str] = []
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=ROOT
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=ROOT,
+        env=ENVIRONMENT,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

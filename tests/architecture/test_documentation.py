@@ -3,16 +3,18 @@
 import ast
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from inference_engine.serving.settings import Settings
+from inference_engine.serving.settings import VARIABLES, Settings
 from source_tree import ROOT, python_files, relative
 
 SETTING = re.compile(r"\bOCTAVO_[A-Z][A-Z0-9_]*\b")
 TEST_SETTING = "OCTAVO_TEST_"
 PLACE = re.compile(r"`((?:inference_engine|platform|tests)/[\w/.-]+\.(?:py|cpp))(?::([\w.]+))?`")
+COMMAND = re.compile(r"(?:`(?:\w+=\S+ )?|^)make ([a-z-]+)", re.MULTILINE)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -20,9 +22,10 @@ def used_settings() -> set[str]:
     """Names in the code, and those that the engine derives from its fields."""
     texts = [path.read_text() for path in [*python_files(), ROOT / "Makefile", ROOT / ".ci" / "run"]]
     named = {name for text in texts for name in SETTING.findall(text)}
-    fields = Settings.__dataclass_fields__.values()
     derived = {
-        name for field in fields for name in field.metadata["env"] or (f"OCTAVO_{field.name.upper()}",)
+        name
+        for field in fields(Settings)
+        for name in VARIABLES.get(field.name, (f"OCTAVO_{field.name.upper()}",))
     }
     return {name for name in named | derived if name.startswith("OCTAVO_") and not name.endswith("_")}
 
@@ -54,7 +57,7 @@ def test_every_target_says_what_it_does() -> None:
 
 
 def test_every_command_on_a_page_exists() -> None:
-    named = {word for page in PAGES for word in re.findall(r"`(?:\w+=\S+ )?make ([a-z-]+)", page.read_text())}
+    named = {word for page in PAGES for word in COMMAND.findall(page.read_text())}
     assert {"up", "test", "doctor"} <= named
     assert named - makefile_targets() == set()
 
