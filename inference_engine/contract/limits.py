@@ -16,7 +16,7 @@ FRAME_INTERVAL_S = 0.25
 """The engine sends some frame at least this often on every session."""
 
 SILENCE_LIMIT_S = 1.0
-"""A session without a frame, or a step counter that stands still while work waits, this long: a lost engine."""
+"""A session without a frame, or a step counter that stands still while work waits, so long: a lost engine."""
 
 HEARTBEAT_INTERVAL_S = 0.5
 RECORD_TTL_S = 3.0

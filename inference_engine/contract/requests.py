@@ -34,7 +34,7 @@ class Constraint(Struct, frozen=True, kw_only=True):
 
 
 class Message(Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """Shape of every message, both directions: unknown fields are ignored, absent ones take their defaults."""
+    """Shape of every message, both directions: unknown fields are ignored, absent ones have defaults."""
 
 
 class Generate(Message, frozen=True, tag="generate", kw_only=True):

@@ -71,16 +71,24 @@ def decode_engine_frame(data: bytes) -> EngineFrame:
     return _checked(_engine_decoder, data)
 
 
-def _checked(decoder: msgpack.Decoder[FrameT], data: bytes) -> FrameT:
+def check_size(data: bytes) -> None:
+    """Raises FrameError."""
     if len(data) > MAX_FRAME_BYTES:
         raise FrameError(f"frame of {len(data)} bytes, at most {MAX_FRAME_BYTES}")
+
+
+def check_version(version: int) -> None:
+    """Raises FrameError. A peer may be one version older or one newer than this side."""
+    if not OLDEST_VERSION <= version <= PROTOCOL_VERSION + 1:
+        understood = f"{OLDEST_VERSION} to {PROTOCOL_VERSION + 1}"
+        raise FrameError(f"protocol version {version}, understood here: {understood}", Code.VERSION_MISMATCH)
+
+
+def _checked(decoder: msgpack.Decoder[FrameT], data: bytes) -> FrameT:
+    check_size(data)
     try:
         frame = decoder.decode(data)
     except ValueError as error:  # msgspec's DecodeError and ValidationError
         raise FrameError(str(error)) from error
-    if not OLDEST_VERSION <= frame.version <= PROTOCOL_VERSION + 1:
-        spoken = f"{OLDEST_VERSION} to {PROTOCOL_VERSION + 1}"
-        raise FrameError(
-            f"protocol version {frame.version}, understood here: {spoken}", Code.VERSION_MISMATCH
-        )
+    check_version(frame.version)
     return frame

@@ -10,7 +10,7 @@ from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Refused
 from inference_engine.contract.limits import MAX_ID_LENGTH
 from inference_engine.contract.requests import GatewayMessage
-from inference_engine.contract.wire import FrameError, decode_gateway_frame
+from inference_engine.contract.wire import FrameError, check_size, check_version, decode_gateway_frame
 
 log = structlog.get_logger(__name__)
 
@@ -48,9 +48,12 @@ def read_frame(data: bytes) -> ReadFrame:
 
 
 def _read_one_by_one(data: bytes, cause: FrameError) -> ReadFrame:
-    frame = ReadFrame()
+    check_size(data)
     try:
-        for raw in _raw_frames.decode(data).messages:
+        raw_frame = _raw_frames.decode(data)
+        check_version(raw_frame.version)
+        frame = ReadFrame()
+        for raw in raw_frame.messages:
             _read_message(raw, frame)
     except msgspec.DecodeError as error:
         raise cause from error

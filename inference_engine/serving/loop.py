@@ -30,6 +30,8 @@ from .runner import Runner
 
 log = structlog.get_logger(__name__)
 
+MAX_EMPTY_TURNS = 2
+
 
 class EngineBroken(RuntimeError):
     """The runner fails step after step: only a new process can help."""
@@ -75,6 +77,7 @@ class EngineLoop:
         self._num_steps = 0
         self._last_planned = 0
         self._failing_until: int | None = None
+        self._num_empty_turns = 0
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="octavo-loop", daemon=True)
 
@@ -115,11 +118,16 @@ class EngineLoop:
         if broken:
             raise EngineBroken("the runner failed in steps that follow each other")
         if self._scheduler.has_work():
-            if plan is None and completed is None:
-                raise EngineBroken("work waits, yet no step can be planned")
+            self._check_moving(plan is not None or completed is not None)
         elif not self._is_stopping:
             self._scheduler.check_integrity()
             self.inbox.wait()
+
+    def _check_moving(self, has_moved: bool) -> None:
+        """One plan may only have made room; several that schedule nothing mean that none ever will."""
+        self._num_empty_turns = 0 if has_moved else self._num_empty_turns + 1
+        if self._num_empty_turns > MAX_EMPTY_TURNS:
+            raise EngineBroken("work waits, yet no step can be planned")
 
     def _take(self) -> None:
         """Commands in hand are work too, from before they leave the inbox until what they led to is sent."""
@@ -189,7 +197,7 @@ class EngineLoop:
                 self._mail.open(outbox)
             case SessionClosed(session_id):
                 self._listeners.orphans(self._desk.close_session(session_id))
-            case Received(session_id, message, received_at):
+            case Received(session_id, message, received_at) if self._mail.is_open(session_id):
                 self._obey_gateway(session_id, message, received_at)
             case Rejected(session_id, refused):
                 self._desk.refuse(session_id, refused)

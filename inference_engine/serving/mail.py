@@ -6,6 +6,9 @@ from inference_engine.contract.events import EngineMessage
 
 from .outbox import Batch, Outbox
 
+OBSERVERS_BACKLOG = 16
+"""Frames that may wait for an observer before it misses steps."""
+
 
 @dataclass(slots=True)
 class SessionMail:
@@ -22,6 +25,9 @@ class Mail:
 
     def open(self, outbox: Outbox) -> None:
         self._sessions[outbox.session_id] = SessionMail(outbox)
+
+    def is_open(self, session_id: int) -> bool:
+        return session_id in self._sessions
 
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
@@ -45,7 +51,7 @@ class Mail:
         return [
             session_id
             for session_id, mail in self._sessions.items()
-            if mail.observe_every and step % mail.observe_every == 0 and len(mail.outbox) < 16
+            if mail.observe_every and step % mail.observe_every == 0 and len(mail.outbox) < OBSERVERS_BACKLOG
         ]
 
     def send(self, step: int, has_work: bool) -> list[Outbox]:

@@ -96,7 +96,8 @@ class EngineProcess:
         server = self._server = SessionServer(self._settings, loop, description, self._shutdown.drain)
         with exported(self._settings.metrics_port, metrics, lambda: loop.progress().stats):
             loop.start()
-            address = await server.start()
+            listening = await server.start()
+            address = self._settings.advertised_address or listening
             registration.announce(address, description.fingerprint, lambda: loop.progress().stats)
             log.info(
                 "ready", stage="ready", address=address, model=description.model, backend=description.backend

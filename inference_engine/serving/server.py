@@ -59,7 +59,7 @@ class SessionServer:
         return len(self._sessions)
 
     async def start(self) -> str:
-        """Returns the address that gateways connect to (with the real port where 0 was asked for)."""
+        """Returns the address it listens at, with the real port where 0 was asked for."""
         address = await self._listen()
         self._beats = asyncio.create_task(self._beat())
         return address

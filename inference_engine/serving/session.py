@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
+import structlog
 
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description, EngineMessage, Refused
@@ -16,6 +17,8 @@ from .frames import read_frame
 from .inbox import Inbox, Received, Rejected
 from .loop import Progress
 from .outbox import Outbox
+
+log = structlog.get_logger(__name__)
 
 _STATUS = {Code.VERSION_MISMATCH: grpc.StatusCode.FAILED_PRECONDITION}
 _BACKPRESSURE_POLL_S = 0.01
@@ -63,8 +66,11 @@ class Session:
             reader.cancel()
             writer.cancel()
             results = await asyncio.gather(reader, writer, return_exceptions=True)
-        if isinstance(results[0], FrameError):
-            await self._reject(context, results[0])
+        for result in results:
+            if isinstance(result, FrameError):
+                await self._reject(context, result)
+            elif isinstance(result, Exception):
+                log.warning("session_broken", session_id=self.outbox.session_id, error=repr(result))
 
     async def _reject(self, context: Any, error: FrameError) -> None:
         last_word = Refused(request_id="", code=error.code, message=str(error))

@@ -40,6 +40,9 @@ class Settings:
 
     model_dir: Annotated[Path, "folder with the model's files"]
     address: Annotated[str, "unix:/path, or host:port"]
+    advertised_address: Annotated[
+        str | None, "where gateways reach this engine; default: where it listens"
+    ] = None
     model_name: Annotated[str | None, "name the model is served under; default: its folder's own name"] = None
     replica_id: Annotated[str, "unique name of this replica; default: host name and address"] = ""
     redis_url: Annotated[str | None, "registry and orphans' usage; without it neither is written"] = None
