@@ -47,3 +47,7 @@ def gateway_child(host: str, port: int) -> ChildSpec:
 def database_step() -> ChildSpec:
     """Runs to its end before the ledger writer and the gateway start."""
     return ChildSpec("database", (sys.executable, "-m", "operations.prepare_database"))
+
+
+def first_run_step() -> ChildSpec:
+    return ChildSpec("first-run", (sys.executable, "-m", "operations.first_run"))

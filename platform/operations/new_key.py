@@ -6,8 +6,8 @@ PYTHONPATH=.:platform python -m operations.new_key [TENANT] [--name NAME]
 import os
 import sys
 
+from operations.first_run import DEMO_TENANT
 from operations.home import ROOT, home_from, process_environment
-from operations.prepare_database import DEMO_TENANT
 
 
 def main() -> None:

@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from operations import children, greeting
 from operations.child_process import ChildProcess, start_process
+from operations.children import ChildSpec
 from operations.doctor import port_is_free
 from operations.engine_watch import EngineWatch
 from operations.home import Home, HomeInUse, home_from, process_environment
@@ -59,12 +61,13 @@ class Installation:
         engine = self.supervisor.add(children.engine_child(self.home))
         watch = EngineWatch(redis, engine)
         watching = asyncio.create_task(watch.run())
-        made = await self.prepare_database()
+        with stage("Database"):
+            is_new = bool((await self.run_step(children.database_step()))["is_new"])
         self.supervisor.add(children.ledger_child())
         gateway = self.supervisor.add(children.gateway_child(self.host, self.port))
         await self.until_ready(engine, watch, gateway)
         self.is_settled = True
-        await self.greet(watch, made)
+        await self.greet(watch, is_new)
         await watching
 
     async def start_redis(self, redis: Redis) -> None:
@@ -86,21 +89,20 @@ class Installation:
         await wait_ready("Engine", engine_is_ready, engine, EngineNews(engine.log).latest)
         await wait_ready("Gateway", gateway_is_ready, gateway)
 
-    async def prepare_database(self) -> dict[str, str]:
-        """What a first start made; nothing on a later one."""
-        log = self.home.logs / "database.log"
-        spec = children.database_step()
-        with stage("Database"):
-            process = await start_process(spec, self.environment, log, stdout=asyncio.subprocess.PIPE)
-            output, _ = await process.communicate()
-            if process.returncode:
-                raise StartFailed(death_notice("the database's preparation", log))
-        made: dict[str, str] = json.loads(output)
-        return made
+    async def run_step(self, step: ChildSpec) -> dict[str, Any]:
+        """What a process that runs to its end prints, as JSON. Raises StartFailed."""
+        log = self.home.logs / f"{step.name}.log"
+        process = await start_process(step, self.environment, log, stdout=asyncio.subprocess.PIPE)
+        output, _ = await process.communicate()
+        if process.returncode:
+            raise StartFailed(death_notice(step.name, log))
+        printed: dict[str, Any] = json.loads(output)
+        return printed
 
-    async def greet(self, watch: EngineWatch, made: dict[str, str]) -> None:
+    async def greet(self, watch: EngineWatch, is_new: bool) -> None:
         model = watch.record.model if watch.record else ""
-        if made:
+        if is_new:
+            made = await self.run_step(children.first_run_step())
             await self.first_answer(model, made["key"])
             say("\n" + greeting.first_start(self.url, model, made))
         else:
