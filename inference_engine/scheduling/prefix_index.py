@@ -54,7 +54,7 @@ class PrefixIndex:
         """Name the request's block `index`, which must be full and computed."""
         block = request.block_table[index]
         name = self.hash_of(request, index)
-        if block not in self._hash_by_block and name not in self._block_by_hash:
+        if name not in self._block_by_hash:
             self._block_by_hash[name] = block
             self._hash_by_block[block] = name
 

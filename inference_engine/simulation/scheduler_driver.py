@@ -1,6 +1,6 @@
 """Long random runs of the scheduler: `python -m inference_engine.simulation.scheduler_driver --steps 20000`.
 
-Tiny pools, a tiny vocabulary, shared prefixes, aborts and failures, everything checked after every act. One line
+Tiny pools, a tiny vocabulary, shared prefixes, aborts and failures, all checked after every act. One line
 of figures a lag; exits with 1 and the seed at the first broken invariant.
 """
 
@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.contract.requests import Generate, ServiceClass
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.scheduling.integrity import BrokenInvariant
@@ -24,21 +25,22 @@ STEPS_PER_POOL = 2_000
 
 
 class Traffic:
-    """Draws requests; many share a prefix with earlier ones."""
+    """Draws requests. Prompts begin with a few pages in any order, so that many share a prefix with others,
+    and many have a page in common that stands after another prefix."""
 
     def __init__(self, draw: random.Random) -> None:
         self._draw = draw
         self._num_requests = 0
-        self._prefixes = [self._ids(size) for size in (16, 33, 48, 50)]
+        self._pages = [self._ids(BLOCK_SIZE) for _ in range(3)]
 
     def generate(self) -> Generate:
         draw = self._draw
         self._num_requests += 1
-        prefix = draw.choice(self._prefixes) if draw.random() < 0.7 else []
+        prefix = [token_id for page in draw.choices(self._pages, k=draw.randrange(5)) for token_id in page]
         max_tokens = draw.randint(1, 90)
         return Generate(
             request_id=f"r{self._num_requests}",
-            prompt_ids=prefix + self._ids(draw.randint(1, 20)),
+            prompt_ids=prefix + self._ids(draw.randint(0 if prefix else 1, 20)),
             output_ids=self._ids(draw.randrange(max_tokens)) if draw.random() < 0.1 else [],
             sampling=SamplingParams(
                 seed=draw.randrange(5),
@@ -82,6 +84,8 @@ def drive(checked: CheckedScheduler, draw: random.Random, num_steps: int) -> Non
             checked.add(generate, known + draw.randrange(20) if draw.random() < 0.05 else None)
         if checked.scheduler.requests and draw.random() < 0.02:
             checked.abort(draw.choice(list(checked.scheduler.requests)))
+        if draw.random() < 0.1 and checked.can_plan():
+            checked.plan()
         checked.turn()
     checked.drain()
 
