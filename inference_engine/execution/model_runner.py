@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -63,7 +63,7 @@ class ModelRunner:
         max_running: int = 64,
         max_step_tokens: int = 512,
         threads: int | None = None,
-    ) -> "ModelRunner":
+    ) -> Self:
         """Load a model directory. Raises UnsupportedModel, UnsupportedAttention or ValueError (settings)."""
         if threads is not None:
             torch.set_num_threads(threads)
