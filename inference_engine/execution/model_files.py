@@ -1,13 +1,12 @@
 """What a model directory says about its model. Imports no torch: a fake engine and the tests read it too."""
 
 import hashlib
-import json
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .weights_revision import weights_revision
+from .model_json import ModelFilesError, parse_json, read_bytes, read_json, read_optional_json
+from .weight_files import find_weight_files, weights_revision
 
 TEMPLATE_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 TURN_END_TOKENS = (
@@ -20,11 +19,6 @@ TURN_END_TOKENS = (
 )
 """Ends of an assistant's turn. They end generation where the model's own template writes them."""
 DEFAULTS = ("temperature", "top_p", "top_k")
-MAX_HEADER_BYTES = 100_000_000
-
-
-class ModelFilesError(ValueError):
-    """A model directory with a file missing, unreadable or contradicting another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +61,14 @@ class ModelFiles:
 def load_model_files(directory: Path) -> ModelFiles:
     """Raises ModelFilesError."""
     directory = directory.resolve()
-    config = _read_json(directory / "config.json")
-    tokenizer_json = _read_bytes(directory / "tokenizer.json")
+    config = read_json(directory / "config.json")
+    tokenizer_json = read_bytes(directory / "tokenizer.json")
     added = _added_tokens(tokenizer_json)
-    tokenizer_config = _read_json(directory / "tokenizer_config.json")
-    generation = _read_optional_json(directory / "generation_config.json")
+    tokenizer_config = read_json(directory / "tokenizer_config.json")
+    generation = read_optional_json(directory / "generation_config.json")
     chat_template = _chat_template(directory, tokenizer_config)
     template_tokens = _template_tokens(tokenizer_config)
-    weight_files = _weight_files(directory)
+    weight_files = find_weight_files(directory)
     return ModelFiles(
         directory=directory,
         name=directory.name,
@@ -89,34 +83,9 @@ def load_model_files(directory: Path) -> ModelFiles:
         end_ids=_end_ids(config, generation, added, template_tokens, chat_template),
         generation_defaults=_generation_defaults(generation),
         weight_files=weight_files,
-        revision=_revision(weight_files),
+        revision=weights_revision(weight_files),
         created=int(max(path.stat().st_mtime for path in weight_files)),
     )
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelFilesError(f"{path.name}: {error.strerror or error}") from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    return _parse(_read_bytes(path), path.name)
-
-
-def _read_optional_json(path: Path) -> dict[str, Any]:
-    return _read_json(path) if path.exists() else {}
-
-
-def _parse(data: bytes, name: str) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise ModelFilesError(f"{name} is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ModelFilesError(f"{name} is not a JSON object")
-    return value
 
 
 def _positive(config: dict[str, Any], key: str) -> int:
@@ -127,7 +96,7 @@ def _positive(config: dict[str, Any], key: str) -> int:
 
 
 def _added_tokens(tokenizer_json: bytes) -> list[dict[str, Any]]:
-    tokenizer = _parse(tokenizer_json, "tokenizer.json")
+    tokenizer = parse_json(tokenizer_json, "tokenizer.json")
     added = tokenizer.get("added_tokens", [])
     shaped = isinstance(added, list) and all(
         isinstance(token, dict) and isinstance(token.get("id"), int) and isinstance(token.get("content"), str)
@@ -142,7 +111,7 @@ def _chat_template(directory: Path, tokenizer_config: dict[str, Any]) -> str | N
     """The file chat_template.jinja wins over the field; of several named templates, the one named default."""
     path = directory / "chat_template.jinja"
     if path.exists():
-        return _read_bytes(path).decode("utf-8", "replace")
+        return read_bytes(path).decode("utf-8", "replace")
     template = tokenizer_config.get("chat_template")
     if isinstance(template, list):
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
@@ -184,37 +153,3 @@ def _eos_ids(config: dict[str, Any]) -> set[int]:
 def _generation_defaults(generation: dict[str, Any]) -> dict[str, float]:
     values = {name: generation.get(name) for name in DEFAULTS}
     return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
-
-
-def _weight_files(directory: Path) -> list[Path]:
-    """Every safetensors file, each checked for a readable header and its full length."""
-    files = sorted(directory.glob("*.safetensors"))
-    if not files:
-        raise ModelFilesError(f"{directory.name} holds no .safetensors file")
-    for path in files:
-        _check_length(path)
-    return files
-
-
-def _check_length(path: Path) -> None:
-    """A safetensors file is u64 n, n bytes of JSON header, data; the header names where each tensor ends."""
-    with path.open("rb") as file:
-        start = file.read(8)
-        num_bytes = struct.unpack("<Q", start)[0] if len(start) == 8 else MAX_HEADER_BYTES + 1
-        if num_bytes > MAX_HEADER_BYTES:
-            raise ModelFilesError(f"{path.name} is not a safetensors file")
-        header = _parse(file.read(num_bytes), f"{path.name} header")
-    try:
-        end = max(entry["data_offsets"][1] for key, entry in header.items() if key != "__metadata__")
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ModelFilesError(f"{path.name} has a malformed header") from error
-    expected = 8 + num_bytes + end
-    if path.stat().st_size != expected:
-        raise ModelFilesError(f"{path.name} has {path.stat().st_size} bytes, its header says {expected}")
-
-
-def _revision(weight_files: list[Path]) -> str:
-    try:
-        return weights_revision(weight_files)
-    except OSError as error:
-        raise ModelFilesError(f"the weights can't be read: {error.strerror or error}") from error
