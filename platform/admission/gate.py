@@ -10,6 +10,7 @@ from django.conf import settings
 from admission.admission import Admission
 from admission.decision import Admit, decide
 from admission.facts import FleetFacts, RequestFacts
+from admission.freshness import confirmed
 from admission.metrics import ADMITTED, DENIED
 from admission.rate_headers import rate_headers
 from admission.settlement import settler
@@ -80,32 +81,40 @@ def _abandon(admitting: asyncio.Task[Admission]) -> None:
 
 
 async def _admit(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admission:
-    is_fresh, reserved = False, False
     keys = ReservationKeys(principal.tenant_id, principal.key_id, facts.request_id)
+    is_fresh, has_place = False, False
     try:
         for _ in range(MAX_ATTEMPTS):
-            decision = _decision(principal, facts, fleet)
+            decision = _decide(principal, facts, fleet)
+            if isinstance(decision, Denied):
+                principal, is_fresh = await _confirmed_or_refused(principal, decision), True
+                continue
             reservation = Reservation(keys, _reservation_fields(principal, facts, decision.max_tokens))
             outcome = await reserve(reservation, _policy(principal), is_fresh=is_fresh)
-            reserved = isinstance(outcome, Reserved)
             if isinstance(outcome, NoRoom):
                 raise _no_room(outcome)
+            has_place = has_place or isinstance(outcome, Reserved)
             if isinstance(outcome, Reserved) and is_current(principal):
                 ADMITTED.labels(facts.endpoint).inc()
                 return Admission(principal, facts, reservation, decision.max_tokens, outcome.rate)
             principal, is_fresh = await reload_principal(principal), True
         raise store_unavailable()
     except Denied:
-        if reserved:
+        if has_place:
             settler().release(keys)
         raise
 
 
-def _decision(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admit:
-    decision = decide(principal, facts, fleet, default_output_tokens=settings.OCTAVO_DEFAULT_OUTPUT_TOKENS)
-    if isinstance(decision, Denied):
-        raise decision
-    return decision
+def _decide(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admit | Denied:
+    return decide(principal, facts, fleet, default_output_tokens=settings.OCTAVO_DEFAULT_OUTPUT_TOKENS)
+
+
+async def _confirmed_or_refused(principal: Principal, denied: Denied) -> Principal:
+    """An older policy must not refuse what the present one allows."""
+    present = await confirmed(principal)
+    if present == principal:
+        raise denied
+    return present
 
 
 def _policy(principal: Principal) -> Policy:

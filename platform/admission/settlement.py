@@ -38,17 +38,12 @@ class Settler:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._recent: deque[Settled] = deque()
-        self._loop = asyncio.get_running_loop()
 
     def settle(self, reservation: Reservation, row: Mapping[str, str]) -> None:
         self._start(self._settle(reservation, row))
 
     def release(self, keys: ReservationKeys) -> None:
         self._start(_until_done(keys.request_id, lambda: release(keys)))
-
-    def send_recent_again(self) -> None:
-        """From any thread."""
-        self._loop.call_soon_threadsafe(self._send_recent_again)
 
     async def finish(self, timeout_s: float) -> None:
         if self._tasks:
@@ -76,7 +71,7 @@ class Settler:
         while self._recent[0].at < settled.at - KEPT_S:
             self._recent.popleft()
 
-    def _send_recent_again(self) -> None:
+    def send_recent_again(self) -> None:
         since = time.monotonic() - KEPT_S
         for settled in [settled for settled in self._recent if settled.at >= since]:
             self._start(_again(settled))
@@ -119,8 +114,9 @@ async def finish_settlements(timeout_s: float = 5.0) -> None:
 
 
 def _send_all_again() -> None:
-    for each in list(_settlers.values()):
-        each.send_recent_again()
+    for loop, each in list(_settlers.items()):
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(each.send_recent_again)
 
 
 on_new_run(_send_all_again)

@@ -38,9 +38,7 @@ async def authenticate(authorization: bytes | str | None) -> Principal:
 
 async def reload_principal(principal: Principal) -> Principal:
     """What the database says now, for a principal found to be stale. Raises Denied as authenticate does."""
-    cached = cache.get(principal.key_id)
-    if cached is None or not _is_newer(cached.principal, principal):
-        cached = await _shared_load(principal.key_id)
+    cached = await _shared_load(principal.key_id)
     if cached is None:
         raise _invalid_key()
     return _usable(cached.principal)
@@ -59,10 +57,6 @@ def _usable(principal: Principal) -> Principal:
     if principal.expires_at is not None and principal.expires_at <= timezone.now():
         raise _invalid_key()
     return principal
-
-
-def _is_newer(one: Principal, other: Principal) -> bool:
-    return is_current(one) and (one.policy_epoch, one.generation) > (other.policy_epoch, other.generation)
 
 
 async def _look_up(public_id: str) -> CachedKey | None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from quotas.store import Script, Value, closed_when_unreachable, run_number, run_script
+from quotas.store import Script, Value, async_redis, closed_when_unreachable, run_number, run_script
+from tenants.policy_epochs import SET_IF_GREATER
 from tenants.shards import epoch_key, tenant_key
 from usage.stream import stream_key
 
@@ -148,6 +149,19 @@ async def restore(reservation: Reservation) -> None:
         [keys.open, keys.reservation, keys.tenant_leases, keys.key_leases],
         [keys.request_id, lease_ms(), *_flat(reservation.fields)],
     )
+
+
+async def read_epoch(tenant_id: str) -> int | None:
+    """The policy epoch that Redis knows. Raises Denied(STORE_UNAVAILABLE)."""
+    async with closed_when_unreachable():
+        known = await async_redis().get(epoch_key(tenant_id))
+    return None if known is None else int(known)
+
+
+async def publish_epoch(tenant_id: str, epoch: int) -> None:
+    """Raises Denied(STORE_UNAVAILABLE)."""
+    async with closed_when_unreachable():
+        await async_redis().eval(SET_IF_GREATER, 1, epoch_key(tenant_id), epoch)  # type: ignore[misc]
 
 
 def settle_keys(keys: ReservationKeys) -> list[str]:

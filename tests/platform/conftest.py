@@ -53,7 +53,7 @@ def key_and_secret(tenant: Tenant) -> tuple[ApiKey, str]:
 
 
 @pytest.fixture
-def principal(key_and_secret: tuple[ApiKey, str]) -> Principal:
+def principal(store: redis.Redis, key_and_secret: tuple[ApiKey, str]) -> Principal:
     key = key_and_secret[0]
     return authentication.principal_of(key, authentication.cache.generation)
 

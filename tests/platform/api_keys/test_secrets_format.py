@@ -14,7 +14,11 @@ def test_a_drawn_key_is_read_back_from_its_header() -> None:
     assert (prefix, public_id) == ("octavo", drawn.public_id)
     assert len(bytes.fromhex(secret)) == 32
     assert drawn.digest == hashlib.sha256(secret.encode()).digest()
-    for header in (f"Bearer {drawn.plaintext}", f"bearer  {drawn.plaintext} ", f"BEARER {drawn.plaintext}".encode()):
+    for header in (
+        f"Bearer {drawn.plaintext}",
+        f"bearer  {drawn.plaintext} ",
+        f"BEARER {drawn.plaintext}".encode(),
+    ):
         assert parse_authorization(header) == (drawn.public_id, drawn.digest)
 
 

@@ -29,9 +29,7 @@ def test_a_key_keeps_its_digest_and_nothing_of_its_secret(any_database: str) -> 
     assert secret not in str(held)
 
 
-def test_revoking_raises_the_epoch_once_and_cannot_be_undone(
-    any_database: str, store: redis.Redis
-) -> None:
+def test_revoking_raises_the_epoch_once_and_cannot_be_undone(any_database: str, store: redis.Redis) -> None:
     tenant = create_tenant("Acme")
     key, _ = create_key(tenant, "k")
 

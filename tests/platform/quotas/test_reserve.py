@@ -105,7 +105,9 @@ async def test_the_same_request_again_is_the_same_reservation(
     rules = policy(concurrent=1, per_minute=60)
     outcomes = [await reserve(reservation(), rules, is_fresh=True) for _ in range(3)]
     assert all(isinstance(outcome, Reserved) for outcome in outcomes)
-    remaining = {outcome.rate.remaining for outcome in outcomes if isinstance(outcome, Reserved) and outcome.rate}
+    remaining = {
+        outcome.rate.remaining for outcome in outcomes if isinstance(outcome, Reserved) and outcome.rate
+    }
     assert len(remaining) == 1
     assert num_running(loop_store, reservation()) == (1, 1)
 
