@@ -62,9 +62,18 @@ class AttentionBackend(ABC):
     wherever its blocks lie."""
     features: frozenset[AttentionFeature]
 
+    dtypes = frozenset({torch.float32, torch.bfloat16})
+
     @abstractmethod
     def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:
         """Storage of one layer, its pages touched. Raises UnsupportedAttention for a layer it can't hold."""
+
+    def check_layer(self, spec: LayerSpec) -> None:
+        """Raises UnsupportedAttention where this backend can't hold such a layer."""
+        if spec.dtype not in self.dtypes:
+            raise UnsupportedAttention(
+                f"the {self.name} attention backend holds no KV blocks of {spec.dtype}"
+            )
 
     def bytes_per_block(self, spec: LayerSpec) -> int:
         """Bytes that one block of one layer takes, K and V together."""
@@ -91,6 +100,8 @@ class AttentionBackend(ABC):
         sees all. Raises UnsupportedAttention for a soft cap or sinks that the backend does not do.
         """
         self.check(sliding_window=sliding_window, softcap=softcap, sinks=sinks)
+        if sliding_window is not None and sliding_window < 1:
+            raise ValueError(f"a sliding window of {sliding_window} sees nothing")
         return self._attend(layer, query, metadata, scale, sliding_window)
 
     @abstractmethod

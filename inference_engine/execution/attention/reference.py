@@ -11,35 +11,17 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from inference_engine.contract.limits import BLOCK_SIZE
-from inference_engine.execution.attention.backend import (
-    AttentionBackend,
-    AttentionFeature,
-    KvLayer,
-    LayerSpec,
-)
+from inference_engine.execution.attention.backend import AttentionFeature, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
-from inference_engine.execution.kv_memory import allocate_prefaulted
+from inference_engine.execution.attention.token_major import TokenMajorBackend
 
 
-class ReferenceBackend(AttentionBackend):
-    """keys, values: [num_blocks, 16, K, D]."""
-
+class ReferenceBackend(TokenMajorBackend):
     name = "reference"
     batch_invariant = True
     features = frozenset({AttentionFeature.SLIDING_WINDOW})
     split_tokens = BLOCK_SIZE
     """KV positions in one split. A constant: a split chosen by the batch would change a row's rounding."""
-
-    def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:
-        shape = (num_blocks, BLOCK_SIZE, spec.num_kv_heads, spec.head_dim)
-        keys, values = (allocate_prefaulted(shape, spec.dtype) for _ in range(2))
-        return KvLayer(spec, num_blocks, keys, values)
-
-    def write(self, layer: KvLayer, key: Tensor, value: Tensor, metadata: AttentionMetadata) -> None:
-        is_real = metadata.slot_mapping >= 0
-        slots = metadata.slot_mapping[is_real]
-        layer.keys.view(-1, *layer.keys.shape[2:])[slots] = key[is_real]
-        layer.values.view(-1, *layer.values.shape[2:])[slots] = value[is_real]
 
     def _attend(
         self,
@@ -79,11 +61,3 @@ class ReferenceBackend(AttentionBackend):
         total = (weights.sum(1) * rescale).sum(0)
         output = ((weights.unsqueeze(-1) * value).sum(1) * rescale.unsqueeze(-1)).sum(0)
         return (output / total.unsqueeze(-1)).reshape(query.shape)
-
-    def gather(self, layer: KvLayer, block_ids: list[int]) -> tuple[Tensor, Tensor]:
-        index = torch.tensor(block_ids, dtype=torch.int64)
-        return layer.keys[index].flatten(0, 1), layer.values[index].flatten(0, 1)
-
-    def copy_block(self, layer: KvLayer, source: int, destination: int) -> None:
-        layer.keys[destination] = layer.keys[source]
-        layer.values[destination] = layer.values[source]

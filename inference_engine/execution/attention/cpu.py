@@ -1,0 +1,91 @@
+"""The CPU backend: our own C++ kernel; cpu_kernel.cpp draws the layout and tells why it is invariant."""
+
+import torch
+from torch import Tensor
+
+from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.execution.attention.backend import (
+    AttentionBackend,
+    AttentionFeature,
+    KvLayer,
+    LayerSpec,
+    UnsupportedAttention,
+)
+from inference_engine.execution.attention.build import load_kernel
+from inference_engine.execution.attention.metadata import AttentionMetadata
+from inference_engine.execution.kv_memory import allocate_prefaulted
+
+LANES = 16
+"""Floats in one vector of the kernel; the head dimension of values is rounded up to it."""
+MAX_HEAD_DIM = 512
+
+
+class CpuBackend(AttentionBackend):
+    """keys [num_blocks, K, D, 16] (transposed inside the block), values [num_blocks, K, 16, D rounded up]."""
+
+    name = "cpu"
+    batch_invariant = True
+    features = frozenset({AttentionFeature.SLIDING_WINDOW})
+
+    def __init__(self) -> None:
+        """Raises KernelBuildError where the kernel can't be compiled."""
+        load_kernel()
+        self._kernel = torch.ops.octavo_attention
+
+    def check_layer(self, spec: LayerSpec) -> None:
+        super().check_layer(spec)
+        if spec.head_dim % 2 or spec.head_dim > MAX_HEAD_DIM:
+            raise UnsupportedAttention(
+                f"the cpu attention backend needs an even head dimension of at most {MAX_HEAD_DIM}, "
+                f"not {spec.head_dim}"
+            )
+
+    def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:
+        self.check_layer(spec)
+        heads = (num_blocks, spec.num_kv_heads)
+        keys = allocate_prefaulted((*heads, spec.head_dim, BLOCK_SIZE), spec.dtype)
+        values = allocate_prefaulted((*heads, BLOCK_SIZE, _padded(spec.head_dim)), spec.dtype)
+        return KvLayer(spec, num_blocks, keys, values)
+
+    def bytes_per_block(self, spec: LayerSpec) -> int:
+        dimensions = spec.head_dim + _padded(spec.head_dim)
+        return BLOCK_SIZE * spec.num_kv_heads * dimensions * spec.dtype.itemsize
+
+    def write(self, layer: KvLayer, key: Tensor, value: Tensor, metadata: AttentionMetadata) -> None:
+        self._kernel.write(layer.keys, layer.values, key, value, metadata.slot_mapping)
+
+    def _attend(
+        self,
+        layer: KvLayer,
+        query: Tensor,
+        metadata: AttentionMetadata,
+        scale: float,
+        sliding_window: int | None,
+    ) -> Tensor:
+        output = torch.empty(query.shape, dtype=query.dtype)
+        self._kernel.attend(
+            layer.keys,
+            layer.values,
+            query,
+            metadata.positions,
+            metadata.sequence_of_row,
+            metadata.block_table,
+            scale,
+            sliding_window or 0,
+            output,
+        )
+        return output
+
+    def gather(self, layer: KvLayer, block_ids: list[int]) -> tuple[Tensor, Tensor]:
+        index = torch.tensor(block_ids)
+        keys = layer.keys[index].permute(0, 3, 1, 2).flatten(0, 1)
+        values = layer.values[index].permute(0, 2, 1, 3).flatten(0, 1)
+        return keys, values[..., : layer.spec.head_dim]
+
+    def copy_block(self, layer: KvLayer, source: int, destination: int) -> None:
+        layer.keys[destination] = layer.keys[source]
+        layer.values[destination] = layer.values[source]
+
+
+def _padded(head_dim: int) -> int:
+    return -(-head_dim // LANES) * LANES
