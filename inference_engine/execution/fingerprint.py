@@ -3,10 +3,15 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+
+from inference_engine.execution.numerics import read_cpu_flags
+
+ATTENTION_SOURCES = Path(__file__).with_name("attention")
 
 
 def numerics_fingerprint(
@@ -20,10 +25,10 @@ def numerics_fingerprint(
 ) -> str:
     """Equal fingerprints promise equal tokens for equal seeds, whatever the batch.
 
-    revision: hash of the weights; config: the model's configuration (keys with a leading underscore, such as
-    the path it came from, do not count); backend: name and version of the attention backend; min_rows: what
-    the start-up probe chose for each weight shape. The machine's own part, instruction set and torch, is read
-    here.
+    revision: hash of the weights; config: the model's configuration (keys with a leading underscore, such
+    as the path it came from, do not count); min_rows: what the start-up probe chose for each weight shape.
+    Read here: the attention's source, the libraries' versions and the CPU's features, which decide what
+    oneDNN and the compiler make of the same code.
     """
     facts = {
         "revision": revision,
@@ -32,8 +37,18 @@ def numerics_fingerprint(
         "backend": backend,
         "threads": threads,
         "min_rows": dict(min_rows),
+        "attention": source_hash(ATTENTION_SOURCES),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "cpu": [torch.backends.cpu.get_cpu_capability(), *sorted(read_cpu_flags())],
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def source_hash(folder: Path) -> str:
+    """Hash over the names and contents of the Python and C++ files of a folder."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".py", ".cpp"):
+            whole.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()

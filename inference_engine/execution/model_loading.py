@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging as transformers_logging
 
 from inference_engine.execution.attention.backend import AttentionBackend, LayerSpec
 from inference_engine.execution.families import check_architecture, check_layers
@@ -34,6 +35,7 @@ def load_model(model_dir: Path, dtype: torch.dtype, backend: AttentionBackend) -
     config = AutoConfig.from_pretrained(model_dir, local_files_only=True)
     check_layers(name, getattr(config, "layer_types", None), getattr(config, "rope_parameters", None))
     check_small_copy(config, name, backend)
+    transformers_logging.disable_progress_bar()
     module = AutoModelForCausalLM.from_pretrained(
         model_dir,
         config=copy.deepcopy(config),

@@ -20,7 +20,7 @@ from inference_engine.execution.packed_forward import hidden_states, logits_of_r
 from inference_engine.execution.packed_step import PackedStep
 from inference_engine.execution.sampling.sampler import Sampler
 from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
-from inference_engine.execution.weights_revision import weights_revision
+from inference_engine.execution.weight_files import find_weight_files, weights_revision
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
 
 
@@ -76,7 +76,7 @@ class ModelRunner:
             num_blocks=num_blocks,
             pool_bytes=kv_bytes,
         )
-        revision = weights_revision(sorted(model_dir.glob("*.safetensors")))
+        revision = weights_revision(find_weight_files(model_dir))
         limits = RunnerLimits(max_running=max_running, max_step_tokens=max_step_tokens)
         return cls(model, chosen, limits, num_blocks=blocks, revision=revision)
 
