@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 
 _STATUS = {Code.VERSION_MISMATCH: grpc.StatusCode.FAILED_PRECONDITION}
 _BACKPRESSURE_POLL_S = 0.01
+_LAST_WORD_S = 1.0
 
 
 class Session:
@@ -43,6 +44,7 @@ class Session:
         self._is_beat_due = True
         self._is_description_due = False
         self._is_writing = False
+        self._rejection: FrameError | None = None
 
     @property
     def is_flushed(self) -> bool:
@@ -62,24 +64,25 @@ class Session:
         reader = asyncio.create_task(self._read(frames))
         try:
             await asyncio.wait((reader, writer), return_when=asyncio.FIRST_COMPLETED)
+            if self._rejection is not None:
+                await asyncio.wait((writer,), timeout=_LAST_WORD_S)
         finally:
             reader.cancel()
             writer.cancel()
             results = await asyncio.gather(reader, writer, return_exceptions=True)
-        for result in results:
-            if isinstance(result, FrameError):
-                await self._reject(context, result)
-            elif isinstance(result, Exception):
-                log.warning("session_broken", session_id=self.outbox.session_id, error=repr(result))
-
-    async def _reject(self, context: Any, error: FrameError) -> None:
-        last_word = Refused(request_id="", code=error.code, message=str(error))
-        await context.write(self._frame([last_word]))
-        await context.abort(_STATUS.get(error.code, grpc.StatusCode.INVALID_ARGUMENT), str(error))
+        for error in results:
+            if isinstance(error, Exception):
+                log.warning("session_broken", session_id=self.outbox.session_id, error=repr(error))
+        if self._rejection is not None:
+            status = _STATUS.get(self._rejection.code, grpc.StatusCode.INVALID_ARGUMENT)
+            await context.abort(status, str(self._rejection))
 
     async def _read(self, frames: AsyncIterator[bytes]) -> None:
         async for data in frames:
-            frame = read_frame(data)
+            try:
+                frame = read_frame(data)
+            except FrameError as error:
+                return self._reject(error)
             received_at = time.monotonic()
             for message in frame.messages:
                 self._receive(message, received_at)
@@ -87,6 +90,11 @@ class Session:
                 self._inbox.put(Rejected(self.outbox.session_id, refused))
             while self.outbox.is_over or self._inbox.is_full:  # noqa: ASYNC110 - another thread changes it
                 await asyncio.sleep(_BACKPRESSURE_POLL_S)
+
+    def _reject(self, error: FrameError) -> None:
+        """The writer says why and ends: only one task may ever write."""
+        self._rejection = error
+        self._wake.set()
 
     def _receive(self, message: GatewayMessage, received_at: float) -> None:
         if isinstance(message, Describe):
@@ -98,13 +106,15 @@ class Session:
             self._inbox.put(Received(self.outbox.session_id, message, received_at))
 
     async def _write(self, context: Any) -> None:
-        while True:
+        while self._rejection is None:
             await self._wake.wait()
             self._wake.clear()
             self._is_writing = True
             while (frame := self._next_frame()) is not None:
                 await context.write(frame)
             self._is_writing = False
+        last_word = Refused(request_id="", code=self._rejection.code, message=str(self._rejection))
+        await context.write(self._frame([last_word]))
 
     def _next_frame(self) -> bytes | None:
         batch = self.outbox.take()

@@ -1,7 +1,7 @@
 """One example of every message, with every field set, as both sides of the wire must read and write it.
 
-The bytes are in tests/contract/golden/*.hex. They are a promise to peers of the version before and after, so they
-change only together with the contract, on purpose: `python tests/contract/regenerate_golden.py`.
+The bytes are in tests/contract/golden/*.hex. They are a promise to peers of the version before and after, so
+they change only with the contract, on purpose: see tests/contract/regenerate_golden.py.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The engine's loop with the real scheduler and a fake runner, driven as sessions drive it, without sockets."""
+"""The engine's loop with the real scheduler and a fake runner, driven as sessions drive it, but no sockets."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -81,12 +81,14 @@ class LoopUnderTest:
         self.orphans: list[OrphanUsage] = []
         self.deaths: list[BaseException] = []
         self.num_wakes = 0
+        self.on_wake: Callable[[list[Outbox]], None] = lambda outboxes: None
         self._num_sessions = 0
         listeners = Listeners(wake=self._wake, orphans=self.orphans.extend, died=self.deaths.append)
         self.loop = EngineLoop(self.scheduler, self.runner, listeners, lag=lag)
 
     def _wake(self, outboxes: list[Outbox]) -> None:
         self.num_wakes += 1
+        self.on_wake(outboxes)
 
     def start(self) -> None:
         self.loop.start()
