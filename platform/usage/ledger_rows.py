@@ -33,18 +33,29 @@ def ledger_entry(fields: Fields) -> LedgerEntry:
 
 
 def abandoned_row(fields: Fields, now: float) -> dict[str, str]:
-    """The settlement of a reservation whose gateway is gone: the engine's own count where there is one.
+    """The settlement of a reservation whose gateway is gone, from whoever saw more of the request.
 
-    An engine that outlived the gateway wrote `engine_...` fields; else the last renewal's count stands.
+    The last renewal left the gateway's count; an engine that outlived the gateway wrote `engine_...` fields.
     """
-    usage = {name: fields[f"engine_{name}"] for name in TOKEN_FIELDS if fields.get(f"engine_{name}")}
     return {
-        **usage,
+        **{name: str(max(_known(fields, name), _known(fields, f"engine_{name}"))) for name in TOKEN_FIELDS},
         "finished_at": str(now),
         "ending": Ending.FAILED.value,
         "code": Code.INTERNAL_ERROR.value,
         "source": Source.ESTIMATED.value,
     }
+
+
+def _known(fields: Fields, name: str) -> int:
+    value = fields.get(name, "")
+    return int(value) if value.isdecimal() else 0
+
+
+def _id(value: str) -> int:
+    number = int(value)
+    if not 0 <= number < 2**63:
+        raise ValueError("an id that no column holds")
+    return number
 
 
 def _text(length: int) -> Callable[[str], str]:
@@ -83,7 +94,7 @@ def _object(value: str) -> dict[str, Any]:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "request_id": _required(128),
-    "tenant_id": int,
+    "tenant_id": _id,
     "tenant_name": _text(100),
     "key_id": _text(32),
     "key_name": _text(100),
