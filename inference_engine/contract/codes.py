@@ -28,6 +28,9 @@ class Code(StrEnum):
     """Fits the context, but can never fit this engine's KV pool."""
     DUPLICATE_REQUEST = "duplicate_request"
     BODY_TOO_LARGE = "body_too_large"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    REQUEST_TIMEOUT = "request_timeout"
+    """The body did not arrive in time."""
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
 

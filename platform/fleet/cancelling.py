@@ -7,7 +7,7 @@ AGAIN_S = 0.2
 
 
 async def cancelled(task: "asyncio.Task[Any]") -> None:
-    """Cancel and wait; once is not enough where a library swallows a cancellation that meets its own reply."""
+    """Cancel and wait; once may not do: redis-py (wait_for of Python 3.11) can swallow it."""
     while not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=AGAIN_S)

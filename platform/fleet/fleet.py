@@ -1,12 +1,13 @@
 """All engines that this process talks to."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
 
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from admission.decision import model_not_found
 from fleet.cancelling import cancelled
 from fleet.registry import read_records
 from fleet.replica import Replica
@@ -26,8 +27,16 @@ POLL_TIMEOUT_S = 2.0
 class Fleet:
     """Follows the registry and holds a session with every ready replica. One for each event loop."""
 
-    def __init__(self, redis: "Redis[Any]", poll_interval_s: float = POLL_INTERVAL_S) -> None:
+    def __init__(
+        self,
+        redis: Redis,
+        *,
+        on_description: Callable[[Description], None] | None = None,
+        poll_interval_s: float = POLL_INTERVAL_S,
+    ) -> None:
+        """`on_description` is called whenever an engine has told what it serves."""
         self._redis = redis
+        self._on_description = on_description
         self._poll_interval_s = poll_interval_s
         self._replicas: dict[str, Replica] = {}
         self._known: dict[str, Description] = {}
@@ -86,8 +95,8 @@ class Fleet:
 
     def _absent(self, model: str) -> Denied:
         if model in self._known or not self._known:
-            return Denied(Code.NO_READY_REPLICA, f"no engine is ready to serve {model!r}", retry_after_s=2.0)
-        return Denied(Code.MODEL_NOT_FOUND, f"the model {model!r} does not exist", param="model")
+            return Denied(Code.NO_READY_REPLICA, f"No engine is ready to serve '{model}'.", retry_after_s=2.0)
+        return model_not_found(model)
 
     # following the registry
 
@@ -116,7 +125,7 @@ class Fleet:
         if replica is not None:
             await replica.update(record)
         elif record.state is ReplicaState.READY:
-            self._replicas[record.replica_id] = Replica(record)
+            self._replicas[record.replica_id] = Replica(record, self._on_description)
 
     async def _forget(self, records: dict[str, ReplicaRecord]) -> None:
         """An unlisted replica stays as long as its session lives."""

@@ -21,14 +21,15 @@ class Generation:
     """
 
     __slots__ = (
-        "_error",
         "_events",
         "_is_aborted",
+        "_is_lost",
         "_last",
         "_pending_tokens",
         "_readers",
         "_send_abort",
         "attempt",
+        "error",
         "request_id",
     )
 
@@ -39,9 +40,10 @@ class Generation:
         self._events: deque[Event] = deque()
         self._pending_tokens = 0
         self._readers: list[asyncio.Future[None]] = []
-        self._error: GenerationFailed | None = None
+        self.error: GenerationFailed | None = None
         self._last: Finished | Refused | None = None
         self._is_aborted = False
+        self._is_lost = False
 
     # the reader's side
 
@@ -49,10 +51,10 @@ class Generation:
         return self
 
     async def __anext__(self) -> Event:
-        """Raises EngineLost or SlowReader where the events break off."""
+        """Raises GenerationFailed where the events break off."""
         while not self._events:
-            if self._error is not None:
-                raise self._error
+            if self.error is not None:
+                raise self.error
             if self._is_aborted or self._last is not None:
                 raise StopAsyncIteration
             await self._news()
@@ -61,11 +63,15 @@ class Generation:
             self._pending_tokens -= len(event.token_ids)
         return event
 
-    def abort(self) -> None:
-        """Stop the engine's work on it at once. Idempotent; after the end it does nothing."""
+    def abort(self, error: GenerationFailed | None = None) -> None:
+        """Stop the engine's work on it at once; the reader gets `error`, or the plain end of the events.
+
+        Idempotent; once the engine has ended it, nothing is left to do.
+        """
         if self._is_aborted or self.is_over:
             return
         self._is_aborted = True
+        self.error = error
         self._events.clear()
         self._send_abort()
         self._wake()
@@ -79,7 +85,7 @@ class Generation:
     @property
     def is_over(self) -> bool:
         """Nothing more will come from the engine."""
-        return self._last is not None or (self._error is not None and not isinstance(self._error, SlowReader))
+        return self._last is not None or self._is_lost
 
     # the session's side
 
@@ -90,9 +96,11 @@ class Generation:
             self._queue(event)
         self._wake()
 
-    def fail(self, error: GenerationFailed) -> None:
+    def lose(self, error: GenerationFailed) -> None:
+        """The engine is gone."""
         if not self.is_over:
-            self._error = error
+            self._is_lost = True
+            self.error = self.error or error
             self._wake()
 
     def _queue(self, event: Event) -> None:
@@ -101,15 +109,11 @@ class Generation:
             return
         self._pending_tokens += len(event.token_ids)
         if self._pending_tokens > MAX_PENDING_TOKENS:
-            self._overflow()
+            self.abort(SlowReader(MAX_PENDING_TOKENS))
         elif self._events and type(waiting := self._events[-1]) is Delta:
             self._events[-1] = _joined(waiting, event)
         else:
             self._events.append(event)
-
-    def _overflow(self) -> None:
-        self.abort()
-        self._error = SlowReader(f"more than {MAX_PENDING_TOKENS} tokens were waiting to be read")
 
     async def _news(self) -> None:
         future = asyncio.get_running_loop().create_future()

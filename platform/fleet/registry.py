@@ -1,7 +1,5 @@
 """Which engines say in Redis that they exist."""
 
-from typing import Any
-
 import msgspec
 import structlog
 from redis.asyncio import Redis
@@ -12,7 +10,7 @@ from inference_engine.contract.wire import OLDEST_VERSION
 log = structlog.get_logger("fleet")
 
 
-async def read_records(redis: "Redis[Any]") -> dict[str, ReplicaRecord]:
+async def read_records(redis: Redis) -> dict[str, ReplicaRecord]:
     """Live records by replica id. Members whose record has expired are removed. Raises redis.RedisError."""
     ids = sorted(_text(member) for member in await redis.smembers(REPLICA_SET_KEY))
     if not ids:
@@ -25,9 +23,9 @@ async def read_records(redis: "Redis[Any]") -> dict[str, ReplicaRecord]:
     return {record.replica_id: record for record in found if record is not None}
 
 
-def _readable(replica_id: str, value: bytes) -> ReplicaRecord | None:
+def _readable(replica_id: str, value: bytes | str) -> ReplicaRecord | None:
     try:
-        record = decode_record(value)
+        record = decode_record(value if isinstance(value, bytes) else value.encode())
     except msgspec.DecodeError as error:
         log.warning("unreadable_replica_record", replica=replica_id, error=str(error))
         return None

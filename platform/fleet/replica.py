@@ -1,12 +1,14 @@
 """One engine as the registry names it, and the session that is kept open with it."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
 from fleet.cancelling import cancelled
 from fleet.failures import SessionFailed
 from fleet.session import EngineSession
+from inference_engine.contract.events import Description
 from inference_engine.contract.registry import ReplicaRecord, ReplicaState
 
 log = structlog.get_logger("fleet")
@@ -18,8 +20,11 @@ LAST_DELAY_S = 2.0
 class Replica:
     """Keeps one session open while the record lives, and a living session even when the record is gone."""
 
-    def __init__(self, record: ReplicaRecord) -> None:
+    def __init__(
+        self, record: ReplicaRecord, on_description: Callable[[Description], None] | None = None
+    ) -> None:
         self.record = record
+        self._on_description = on_description
         self.session: EngineSession | None = None
         self.is_listed = True
         self._task = asyncio.create_task(self._keep_connected())
@@ -63,6 +68,8 @@ class Replica:
     async def _hold(self, session: EngineSession) -> None:
         self.session = session
         log.info("session_opened", replica=self.record.replica_id, model=self.record.model)
+        if self._on_description is not None and session.description is not None:
+            self._on_description(session.description)
         reason = await session.wait_lost()
         self.session = None
         log.warning("session_lost", replica=self.record.replica_id, reason=reason)

@@ -74,7 +74,7 @@ class EngineSession:
     async def open(self) -> None:
         """Dial and wait for the engine's Description. Raises SessionFailed."""
         self._channel = grpc.aio.insecure_channel(self.record.address, options=CHANNEL_OPTIONS)
-        self._call = self._channel.stream_stream(METHOD_PATH)()
+        self._call = self._channel.stream_stream(METHOD_PATH, None, None)(None)
         work = (self._read, self._write, self._watch)
         self._tasks = [asyncio.create_task(self._until_lost(one)) for one in work]
         try:
@@ -103,7 +103,7 @@ class EngineSession:
         await asyncio.gather(*(cancelled(task) for task in self._tasks))
         self._call.cancel()
         with contextlib.suppress(Exception):
-            await self._channel.close()
+            await self._channel.close(None)
 
     def _lose(self, reason: str) -> None:
         if self.loss is not None:
@@ -111,7 +111,7 @@ class EngineSession:
         self.loss = reason
         generations, self._open = list(self._open.values()), {}
         for generation in generations:
-            generation.fail(EngineLost(reason))
+            generation.lose(EngineLost(reason))
         self._lost.set()
 
     async def _until_lost(self, work: Callable[[], object]) -> None:
@@ -175,7 +175,7 @@ class EngineSession:
     async def _read(self) -> str:
         while True:
             data = await self._call.read()
-            if data is grpc.aio.EOF:
+            if not isinstance(data, bytes):  # grpc.aio.EOF
                 return "the engine closed the stream"
             frame = decode_engine_frame(data)
             self._liveness.frame(frame.step, frame.has_work, time.monotonic())

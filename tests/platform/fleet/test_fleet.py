@@ -102,8 +102,8 @@ async def test_a_slow_reader_gets_its_request_aborted_and_never_a_gap(fleet, eng
     generation = fleet.route("scripted").generate(generate(max_tokens=100_000))
     await until(lambda: engine.got(Abort))
     with pytest.raises(SlowReader):
-        async for event in generation:
-            assert type(event) is Accepted
+        async for _ in generation:
+            pass
     last = await asyncio.wait_for(generation.last_word(), 5)
     assert last is not None and last.usage.output_tokens > MAX_PENDING_TOKENS
 
@@ -152,9 +152,10 @@ async def test_a_step_counter_that_stands_still_with_work_is_a_loss(fleet, engin
     generation = fleet.route("scripted").generate(generate(max_tokens=100_000))
     await generation.__anext__()
     engine.stuck = True
-    with pytest.raises(EngineLost, match="no step"):
+    with pytest.raises(EngineLost) as lost:
         async for _ in generation:
             pass
+    assert "no step" in lost.value.reason
 
 
 async def test_an_idle_engine_may_stand_still(fleet, engine, redis) -> None:

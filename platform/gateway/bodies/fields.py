@@ -1,0 +1,54 @@
+"""Fields that chat and text completions share. A field that is absent and one that is null mean the same."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from inference_engine.contract.limits import MAX_STOP_TOKEN_IDS
+
+Integer64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Tag = Annotated[str, Meta(max_length=512)]
+Metadata = Annotated[dict[Annotated[str, Meta(max_length=64)], Tag], Meta(max_length=16)]
+
+
+class StreamOptions(Struct, forbid_unknown_fields=True):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class SharedFields(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What shapes the output. neutral.py lists what is only accepted at a neutral value."""
+
+    model: Annotated[str, Meta(min_length=1, max_length=256)]
+    max_tokens: AtLeastOne | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Fraction | None = None
+    top_k: Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None = None
+    min_p: Fraction | None = None
+    min_tokens: Count | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: Annotated[list[int], Meta(max_length=MAX_STOP_TOKEN_IDS)] | None = None
+    seed: Integer64 | None = None
+    ignore_eos: bool | None = None
+    include_stop_str_in_output: bool | None = None
+    skip_special_tokens: bool | None = None
+    return_token_ids: bool | None = None
+    user: Tag | None = None
+    metadata: Metadata | None = None
+    service_tier: Literal["auto", "default", "flex", "priority"] | None = None
+
+    n: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, Any] | None = None
+    priority: int | None = None
+
+    store: bool | None = None
+    prompt_cache_key: Tag | None = None
+    safety_identifier: Tag | None = None

@@ -1,0 +1,91 @@
+"""uvicorn's HTTP protocol with limits on what comes before the application: bytes and time of a request's head.
+
+uvicorn (on httptools) has neither, and answers what it can't parse in plain text; here that is OpenAI's shape.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from gateway.errors import SHAPES, error_object
+from inference_engine.contract.codes import Code
+from tenants.errors import Denied
+
+MAX_HEAD_BYTES = 64 * 1024
+"""Request line and headers, as far as they come in pieces; exchange.py has the tighter limit on whole ones."""
+HEAD_TIMEOUT_S = 10.0
+MAX_PIPELINED = 4
+
+
+class GuardedHttpProtocol(HttpToolsProtocol):
+    _head_bytes = 0
+    _is_in_head = True
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._is_in_head or self.transport.is_closing():
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(
+                Denied(Code.HEADERS_TOO_LARGE, f"The headers are larger than {MAX_HEAD_BYTES} bytes.")
+            )
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._stop_timer()
+        super().on_headers_complete()
+        if 0 < len(self.pipeline) <= MAX_PIPELINED:
+            self.flow.resume_reading()  # or nobody would notice that the client of the first one has left
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(Denied(Code.INVALID_REQUEST, msg))
+
+    def _expect_head(self) -> None:
+        self._head_bytes, self._is_in_head = 0, True
+        self._stop_timer()
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._head_is_late)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _head_is_late(self) -> None:
+        message = f"The request's headers did not arrive within {HEAD_TIMEOUT_S:g} seconds."
+        self._refuse(Denied(Code.REQUEST_TIMEOUT, message))
+
+    def _refuse(self, denied: Denied) -> None:
+        """Only before the application has seen anything of the request; the connection ends."""
+        self._stop_timer()
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(_plain_answer(denied))
+        self.transport.close()
+
+
+def _plain_answer(denied: Denied) -> bytes:
+    body: bytes = msgspec.json.encode(error_object(denied))
+    head: list[Any] = [
+        STATUS_LINE[SHAPES[denied.code].status],
+        b"content-type: application/json\r\n",
+        b"content-length: %d\r\n" % len(body),
+        b"connection: close\r\n\r\n",
+    ]
+    return b"".join([*head, body])

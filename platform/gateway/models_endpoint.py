@@ -1,0 +1,45 @@
+"""GET /v1/models and /v1/models/{id}, and what a model's name in a request stands for."""
+
+from admission.decision import model_not_found
+from api_keys.authentication import authenticate
+from api_keys.principal import Principal
+from gateway.exchange import Exchange
+from gateway.services import Services
+from inference_engine.contract.events import Description
+
+MODELS_PATH = "/v1/models/"
+OWNER = "octavo"
+
+
+async def list_models(exchange: Exchange, services: Services) -> None:
+    principal = await authenticate(exchange.header(b"authorization"))
+    models = sorted(services.fleet.models().items())
+    data = [_shaped(description) for name, description in models if principal.may_use(name)]
+    await exchange.send_json(200, {"object": "list", "data": data})
+
+
+async def show_model(exchange: Exchange, services: Services) -> None:
+    """The id is the rest of the path, slashes included."""
+    principal = await authenticate(exchange.header(b"authorization"))
+    name = exchange.path.removeprefix(MODELS_PATH)
+    description = services.fleet.models().get(name)
+    if description is None or not principal.may_use(name):
+        raise model_not_found(name)
+    await exchange.send_json(200, _shaped(description))
+
+
+def described(services: Services, principal: Principal, model: str) -> Description:
+    """Raises Denied; a model that this key may not use is a model that doesn't exist."""
+    if not principal.may_use(model):
+        raise model_not_found(model)
+    return services.fleet.describe(model)
+
+
+def _shaped(description: Description) -> dict[str, object]:
+    return {
+        "id": description.model,
+        "object": "model",
+        "created": description.created,
+        "owned_by": OWNER,
+        "max_model_len": min(description.context_length, description.max_request_tokens),
+    }

@@ -1,0 +1,166 @@
+"""The choices of one admitted request on one engine, from Generate to their last word."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from admission.admission import Admission
+from fleet.failures import GenerationFailed
+from fleet.session import EngineSession
+from gateway.answer import usage_of
+from gateway.choice import Choice, Piece
+from gateway.order import Order, service_class_of
+from gateway.room import output_limits
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Delta, Finished
+from inference_engine.contract.requests import Generate
+from text.model_text import ModelText
+from usage.models import Ending
+
+Emit = Callable[[Choice, Piece], Awaitable[None]]
+
+LAST_WORD_S = 1.0
+RECORD_INTERVAL_S = 0.2
+
+
+class Run:
+    """`async with`: on the way out everything is aborted and counted, however it went."""
+
+    def __init__(self, order: Order, admission: Admission, session: EngineSession, text: ModelText) -> None:
+        self._admission = admission
+        self._recorded_at = 0.0
+        self._first_token_at: float | None = None
+        limits = output_limits(order, session, admission.max_tokens)
+        self.choices = [self._start(order, session, text, index, limit) for index, limit in enumerate(limits)]
+        admission.record(replica=session.record.replica_id)
+        admission.on_end(self.end)
+
+    def _start(
+        self, order: Order, session: EngineSession, text: ModelText, index: int, max_tokens: int
+    ) -> Choice:
+        admission, prompt_ids = self._admission, order.prompts[index]
+        message = Generate(
+            request_id=f"{admission.request_id}-{index}",
+            prompt_ids=prompt_ids,
+            choice=0,
+            group_id=admission.request_id,
+            sampling=msgspec.structs.replace(order.sampling, max_tokens=max_tokens),
+            tenant_id=admission.principal.tenant_id,
+            key_id=admission.principal.key_id,
+            service_class=service_class_of(order.service_tier, admission.service_class),
+            weight=admission.weight,
+            reservation_key=admission.reservation_key,
+        )
+        decoder = text.stream_decoder(
+            order.stop,
+            include_stop=order.include_stop,
+            skip_special_tokens=order.skip_special_tokens,
+            min_tokens=order.sampling.min_tokens,
+        )
+        return Choice(index, prompt_ids, session.generate(message), decoder)
+
+    async def __aenter__(self) -> "Run":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._say_ending(error)
+        for choice in self.choices:
+            choice.generation.abort()
+        self._record()
+        await self._count_overrun()
+
+    def _say_ending(self, error: BaseException | None) -> None:
+        broken = error if isinstance(error, GenerationFailed) else self._break()
+        if error is None:
+            reasons = {choice.finish_reason or "" for choice in self.choices}
+            self._admission.finish(Ending.FINISHED, None, ",".join(sorted(reasons)))
+        elif broken is not None and broken.code is not Code.ENGINE_LOST:
+            self._admission.finish(Ending.ABORTED, broken.code)
+        else:
+            self._admission.finish_with(error)
+
+    def _break(self) -> GenerationFailed | None:
+        """Why a generation broke off that the handler, stuck in a send, never got to read."""
+        errors = (choice.generation.error for choice in self.choices)
+        return next((error for error in errors if error is not None), None)
+
+    async def _count_overrun(self) -> None:
+        """What the engine made beyond what counts, once it has said so."""
+        words = [choice.generation.last_word() for choice in self.choices]
+        tasks = [asyncio.ensure_future(word) for word in words]
+        await asyncio.wait(tasks, timeout=LAST_WORD_S)
+        overrun, queue_ms = 0, None
+        for choice, task in zip(self.choices, tasks, strict=True):
+            last = task.result() if task.done() and not task.cancelled() else task.cancel() and None
+            if isinstance(last, Finished):
+                overrun += max(0, last.usage.output_tokens - choice.num_tokens)
+                queue_ms = max(queue_ms or 0.0, last.timeline.queued_ms)
+        self._admission.record(overrun_tokens=overrun, queue_ms=queue_ms)
+
+    def end(self, code: Code) -> None:
+        """The platform takes the admission back: the stream ends with an error."""
+        for choice in self.choices:
+            choice.generation.abort(
+                GenerationFailed(code, "Access was withdrawn while this answer was made.")
+            )
+
+    async def accepted(self) -> None:
+        """Wait until the engine has taken every choice. Raises Denied."""
+        await for_each(self.choices, lambda choice: choice.accepted())
+        self._record()
+
+    async def pump(self, emit: Emit) -> None:
+        """Hand every piece of every choice to `emit`, in order within a choice. Raises Denied."""
+        await for_each(self.choices, lambda choice: self._pump(choice, emit))
+
+    async def _pump(self, choice: Choice, emit: Emit) -> None:
+        async for event in choice.generation:
+            if type(event) is Delta:
+                await emit(choice, choice.take(event))
+                self._note_progress()
+                if choice.finish_reason is not None:
+                    return
+            elif type(event) is Finished:
+                await emit(choice, choice.end(event))
+
+    def _note_progress(self) -> None:
+        now = time.monotonic()
+        if now - self._recorded_at > RECORD_INTERVAL_S:
+            self._recorded_at = now
+            self._first_token_at = self._first_token_at or time.time()
+            self._record()
+
+    def _record(self) -> None:
+        choices = self.choices
+        self._admission.record(
+            prompt_tokens=sum(len(choice.prompt_ids) for choice in choices if choice.is_accepted),
+            cached_tokens=sum(choice.cached_tokens for choice in choices),
+            output_tokens=sum(choice.num_tokens for choice in choices),
+            first_token_at=self._first_token_at,
+        )
+
+    def usage(self) -> dict[str, object]:
+        return usage_of(self.choices)
+
+
+async def for_each(choices: list[Choice], work: Callable[[Choice], Coroutine[Any, Any, None]]) -> None:
+    """Side by side; the first failure ends the others."""
+    if len(choices) == 1:
+        await work(choices[0])
+        return
+    tasks = [asyncio.create_task(work(choice)) for choice in choices]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,74 @@
+"""Gateway and console on one port, with the limits that must hold before any application code runs.
+
+    python -m gateway.server --host 127.0.0.1 --port 8000
+
+Port 0 picks a free one. `{"event": "listening", "url": ...}` is logged once the port is open.
+"""
+
+import argparse
+import os
+import socket
+
+import structlog
+import uvicorn
+
+from gateway.http_protocol import GuardedHttpProtocol
+
+APPLICATION = "control_plane.asgi:application"
+BACKLOG = 2048
+KEEP_ALIVE_S = 75
+"""Longer than clients and load balancers keep an idle connection, so that they close it, not we under a request."""
+GRACEFUL_SHUTDOWN_S = 5
+
+log = structlog.get_logger("gateway")
+
+
+def server_config(graceful_shutdown_s: int) -> uvicorn.Config:
+    """A stuck stream must not keep a stopping process alive, so `graceful_shutdown_s` has no way to be unset."""
+    return uvicorn.Config(
+        APPLICATION,
+        http=GuardedHttpProtocol,
+        loop="uvloop",
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        log_config=None,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=graceful_shutdown_s,
+    )
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    opened.bind((host, port))
+    opened.listen(BACKLOG)
+    return opened
+
+
+def main() -> None:
+    options = _parser().parse_args()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
+    config = server_config(options.graceful_shutdown)
+    config.load()
+    opened = listening_socket(options.host, options.port)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    log.info("listening", url=f"http://{host}:{opened.getsockname()[1]}")
+    uvicorn.Server(config).run(sockets=[opened])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m gateway.server", description="Gateway and console.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=8000, help="0 picks a free one")
+    parser.add_argument("--graceful-shutdown", type=int, default=GRACEFUL_SHUTDOWN_S, help="seconds")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

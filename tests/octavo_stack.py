@@ -1,0 +1,121 @@
+"""A whole Octavo in processes of its own: Redis, database, engine, ledger writer, gateway."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from servers_of_tests import RedisServer, free_port, wait_until
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PREPARE = """
+import django, json, sys
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0, interactive=False, stdout=sys.stderr)
+from api_keys.services import create_key
+from tenants.services import create_tenant
+keys = {}
+for name in ("alice", "bob", "charlie"):
+    tenant = create_tenant(name=name, slug=name)
+    keys[name] = create_key(tenant, "test")[1]
+print(json.dumps(keys))
+"""
+
+
+@dataclass
+class Stack:
+    """Start what is needed, in order: `start_redis`, `prepare`, `start_engine`, `start_gateway`."""
+
+    home: Path
+    redis_binary: Path
+    model_dir: Path
+    model: str = "smollm2"
+    keys: dict[str, str] = field(default_factory=dict)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    port: int = 0
+
+    def __post_init__(self) -> None:
+        self.redis = RedisServer(self.redis_binary, self.home)
+        self.environment = {
+            **os.environ,
+            "OCTAVO_HOME": str(self.home),
+            "REDIS_URL": self.redis.url,
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}",
+            "DJANGO_SETTINGS_MODULE": "control_plane.settings",
+        }
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self) -> None:
+        """Redis, and a database with tenants alice, bob and charlie, each with a key."""
+        self.redis.start()
+        done = subprocess.run(
+            [sys.executable, "-c", PREPARE], env=self.environment, cwd=ROOT, capture_output=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        self.keys = json.loads(done.stdout.splitlines()[-1])
+
+    def start_engine(self, *flags: str, name: str = "engine") -> None:
+        address = f"unix:{self.home / name}.sock"
+        common = ["--model-dir", str(self.model_dir), "--model-name", self.model, "--address", address]
+        self._start(name, "inference_engine", *common, "--replica-id", name, *flags)
+
+    def start_ledger_writer(self) -> None:
+        self._start("ledger", "django", "ledger_writer")
+
+    def start_gateway(self) -> None:
+        self.port = self.port or free_port()
+        self._start("gateway", "gateway.server", "--port", str(self.port))
+
+    def wait_ready(self, ceiling_s: float = 60.0) -> None:
+        wait_until(lambda: self.status("/ready") == 200, f"ready ({self.logs()})", ceiling_s)
+
+    def status(self, path: str) -> int | None:
+        try:
+            with urllib.request.urlopen(self.base_url + path, timeout=5) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.processes[name].send_signal(number)
+        if number == signal.SIGKILL:
+            self.processes[name].wait(10)
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+        self.redis.kill()
+
+    def logs(self) -> str:
+        return ", ".join(str(path) for path in sorted(self.home.glob("*.log")))
+
+    def _start(self, name: str, module: str, *arguments: str) -> None:
+        with open(self.home / f"{name}.log", "ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments],
+                env=self.environment,
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+            )
