@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
-from ipaddress import ip_address
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
@@ -12,13 +11,12 @@ from django.core.asgi import get_asgi_application
 django_application = get_asgi_application()  # before the imports below: it sets up the apps they need
 
 from control_plane.lifespan import run_lifespan  # noqa: E402
+from control_plane.routing import is_hot_path, is_loopback  # noqa: E402
 from gateway.application import application as hot_path  # noqa: E402
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-HOT_PATHS = frozenset({"/v1", "/health", "/ready"})
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -30,10 +28,6 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await hot_path(scope, receive, send)
 
 
-def is_hot_path(path: str) -> bool:
-    return path in HOT_PATHS or path.startswith("/v1/")
-
-
 async def _console(scope: Scope, receive: Receive, send: Send) -> None:
     """Until operators have a second factor the console answers on loopback addresses only."""
     if is_loopback(scope.get("server")):
@@ -41,16 +35,3 @@ async def _console(scope: Scope, receive: Receive, send: Send) -> None:
         return
     await send({"type": "http.response.start", "status": 404, "headers": [(b"content-length", b"0")]})
     await send({"type": "http.response.body", "body": b""})
-
-
-def is_loopback(server: Any) -> bool:
-    """`server` is the local end of this connection: (host, port), or (path, None) for a unix socket."""
-    if not server:
-        return False
-    host, port = server
-    if port is None:
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -85,7 +85,6 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = OCTAVO_HOME / "static"
 # Served straight from the packages: nothing has to be collected before the console can start.
 WHITENOISE_USE_FINDERS = True
 

@@ -23,13 +23,24 @@ PLAIN = {
 
 def test_absent_fields_take_their_neutral_values() -> None:
     entry = ledger_entry(PLAIN)
-    assert (entry.prompt_tokens, entry.output_tokens, entry.first_token_at, entry.queue_ms) == (0, 0, None, None)
+    assert (entry.prompt_tokens, entry.output_tokens, entry.first_token_at, entry.queue_ms) == (
+        0,
+        0,
+        None,
+        None,
+    )
     assert entry.admitted_at == datetime.fromtimestamp(10.5, UTC)
     assert (entry.user, entry.metadata, entry.code) == ("", {}, "")
 
 
 def test_everything_is_read() -> None:
-    more = {"first_token_at": "11", "queue_ms": "1.5", "output_tokens": "9", "metadata": '{"a": "b"}', "code": "x"}
+    more = {
+        "first_token_at": "11",
+        "queue_ms": "1.5",
+        "output_tokens": "9",
+        "metadata": '{"a": "b"}',
+        "code": "x",
+    }
     entry = ledger_entry({**PLAIN, **more, "reserved_tokens": "99"})
     assert entry.first_token_at == datetime.fromtimestamp(11, UTC)
     assert (entry.queue_ms, entry.output_tokens, entry.metadata, entry.code) == (1.5, 9, {"a": "b"}, "x")
@@ -83,6 +94,11 @@ def test_an_abandoned_request_is_a_row() -> None:
 
 
 def test_whoever_saw_more_of_an_abandoned_request_is_believed() -> None:
-    held = {"prompt_tokens": "7", "output_tokens": "30", "engine_prompt_tokens": "9", "engine_output_tokens": "5"}
+    held = {
+        "prompt_tokens": "7",
+        "output_tokens": "30",
+        "engine_prompt_tokens": "9",
+        "engine_output_tokens": "5",
+    }
     row = abandoned_row(held, now=20.0)
     assert (row["prompt_tokens"], row["output_tokens"]) == ("9", "30")

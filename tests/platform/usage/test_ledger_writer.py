@@ -146,9 +146,7 @@ def test_groups_that_redis_forgot_are_made_again(
     assert LedgerEntry.objects.count() == 1
 
 
-def test_totals_cover_the_time_asked_for(
-    any_database: str, store: redis.Redis, append: Append
-) -> None:
+def test_totals_cover_the_time_asked_for(any_database: str, store: redis.Redis, append: Append) -> None:
     for number, finished_at in enumerate(("10", "20", "30")):
         append(f"r{number}", finished_at=finished_at)
     append("other", tenant_id=8, finished_at="20")

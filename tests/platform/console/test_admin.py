@@ -1,0 +1,182 @@
+"""The console through a browser's eyes: what operators can do, and what they never see."""
+
+import re
+
+import pytest
+import redis
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from api_keys.models import ApiKey
+from api_keys.secrets_format import parse_authorization
+from audit.models import AuditRecord
+from tenants.models import Tenant
+from tenants.shards import epoch_key
+from usage.models import Ending, LedgerEntry, Source
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+@pytest.fixture
+def client(store: redis.Redis) -> Client:
+    operator = User.objects.create_superuser("alice")
+    client = Client()
+    client.force_login(operator)
+    return client
+
+
+def test_what_a_page_links_to_is_served(client: Client) -> None:
+    links = set(
+        re.findall(r'(?:src|href)="(/static/[^"?]+)', client.get(reverse("admin:index")).content.decode())
+    )
+    assert len(links) > 5
+    for link in links:
+        response = client.get(link)
+        assert response.status_code == 200 and response.getvalue(), link
+    assert client.get("/static/nothing.js").status_code == 404
+
+
+TENANT_FORM = {
+    "name": "Acme",
+    "slug": "acme",
+    "status": "active",
+    "service_class": "standard",
+    "weight": "1",
+    "max_concurrent": "",
+    "requests_per_minute": "",
+    "allowed_models": "",
+    "max_output_tokens": "",
+}
+
+
+def test_every_page_opens(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:
+    LedgerEntry.objects.create(
+        request_id="r1",
+        tenant_id=1,
+        tenant_name="Acme",
+        key_id="k",
+        key_name="k",
+        model="m",
+        endpoint="/v1/completions",
+        admitted_at=timezone.now(),
+        finished_at=timezone.now(),
+        ending=Ending.FINISHED,
+        source=Source.AUTHORITATIVE,
+    )
+    pages = [reverse("admin:index"), reverse("workers")]
+    for model in ("tenants_tenant", "api_keys_apikey", "usage_ledgerentry", "audit_auditrecord", "auth_user"):
+        pages.append(reverse(f"admin:{model}_changelist"))
+    pages += [reverse(f"admin:{model}_add") for model in ("tenants_tenant", "api_keys_apikey", "auth_user")]
+    for found in (
+        key_and_secret[0],
+        key_and_secret[0].tenant,
+        LedgerEntry.objects.get(),
+        AuditRecord.objects.first(),
+    ):
+        assert found is not None
+        pages.append(
+            reverse(f"admin:{found._meta.app_label}_{found._meta.model_name}_change", args=[found.pk])
+        )
+    for page in pages:
+        response = client.get(page)
+        assert response.status_code == 200, page
+        assert "unsafe-eval" in response["Content-Security-Policy"]
+        assert key_and_secret[0].digest.hex() not in response.content.decode()
+
+
+def test_nobody_gets_in_without_logging_in(client: Client) -> None:
+    for name in ("admin:index", "workers", "admin:tenants_tenant_changelist"):
+        response = Client().get(reverse(name))
+        assert response.status_code == 302 and "/admin/login/" in response["Location"]
+    response = Client().get("/nowhere")
+    assert response.status_code == 404 and "unsafe-eval" not in response["Content-Security-Policy"]
+
+
+def test_a_tenant_is_made_and_changed_by_the_services(client: Client, store: redis.Redis) -> None:
+    response = client.post(reverse("admin:tenants_tenant_add"), TENANT_FORM)
+    assert response.status_code == 302, response.content.decode()
+    tenant = Tenant.objects.get()
+    response = client.post(
+        reverse("admin:tenants_tenant_change", args=[tenant.pk]),
+        {**TENANT_FORM, "max_concurrent": "5", "allowed_models": '["m"]'},
+    )
+    assert response.status_code == 302
+    tenant.refresh_from_db()
+    assert (tenant.max_concurrent, tenant.allowed_models, tenant.policy_epoch) == (5, ["m"], 2)
+    assert store.get(epoch_key(tenant.pk)) == b"2"
+    assert list(AuditRecord.objects.values_list("actor", "action")) == [
+        ("alice", "tenant.update"),
+        ("alice", "tenant.create"),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"allowed_models": '"m"'}, {"weight": "0"}, {"max_concurrent": "0"}])
+def test_a_wrong_field_is_shown_in_the_form(client: Client, wrong: dict[str, str]) -> None:
+    response = client.post(reverse("admin:tenants_tenant_add"), {**TENANT_FORM, **wrong})
+    assert response.status_code == 200 and not Tenant.objects.exists()
+
+
+def test_tenants_are_suspended_and_activated(client: Client, tenant: Tenant, store: redis.Redis) -> None:
+    page = reverse("admin:tenants_tenant_changelist")
+    for act, status in (("suspend", "suspended"), ("activate", "active")):
+        client.post(page, {"action": act, "_selected_action": [tenant.pk]})
+        tenant.refresh_from_db()
+        assert tenant.status == status
+    assert tenant.policy_epoch == 3
+
+
+def test_a_new_keys_secret_is_in_one_answer_and_nowhere_else(client: Client, tenant: Tenant) -> None:
+    form = {"tenant": tenant.pk, "name": "k", "expires_at_0": "", "expires_at_1": "", "allowed_models": ""}
+    response = client.post(reverse("admin:api_keys_apikey_add"), form)
+    assert response.status_code == 200 and "no-store" in response["Cache-Control"]
+    (plaintext,) = set(re.findall(r"octavo_[a-z0-9]+_[0-9a-f]{64}", response.content.decode()))
+    key = ApiKey.objects.get()
+    presented = parse_authorization(f"Bearer {plaintext}")
+    assert presented is not None and presented == (key.public_id, bytes(key.digest))
+
+    secret = plaintext.split("_")[2]
+    assert secret not in str(client.cookies) and secret not in str(dict(client.session))
+    for page in ("admin:api_keys_apikey_changelist", "admin:audit_auditrecord_changelist", "admin:index"):
+        assert secret not in client.get(reverse(page)).content.decode()
+
+
+def test_the_tenants_page_leads_to_a_new_key_for_it(client: Client, tenant: Tenant) -> None:
+    page = reverse("admin:tenants_tenant_change", args=[tenant.pk])
+    link = reverse("admin:tenants_tenant_new_key", args=[tenant.pk])
+    assert link in client.get(page).content.decode()
+    assert client.get(link)["Location"].endswith(f"?tenant={tenant.pk}")
+
+
+def test_a_key_is_revoked(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:
+    key = key_and_secret[0]
+    client.post(
+        reverse("admin:api_keys_apikey_changelist"), {"action": "revoke", "_selected_action": [key.pk]}
+    )
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert AuditRecord.objects.filter(action="api_key.revoke", actor="alice").exists()
+
+
+def test_a_keys_tenant_is_for_good(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:
+    key = key_and_secret[0]
+    form = {"tenant": 999, "name": "renamed", "expires_at_0": "", "expires_at_1": "", "allowed_models": ""}
+    response = client.post(reverse("admin:api_keys_apikey_change", args=[key.pk]), form)
+    assert response.status_code == 302
+    key.refresh_from_db()
+    assert (key.name, key.tenant_id) == ("renamed", key_and_secret[0].tenant_id)
+
+
+def test_nothing_that_the_ledger_speaks_of_is_deleted_or_edited(
+    client: Client, key_and_secret: tuple[ApiKey, str]
+) -> None:
+    key = key_and_secret[0]
+    for path in (
+        reverse("admin:tenants_tenant_delete", args=[key.tenant_id]),
+        reverse("admin:api_keys_apikey_delete", args=[key.pk]),
+        reverse("admin:usage_ledgerentry_add"),
+        reverse("admin:audit_auditrecord_add"),
+    ):
+        assert client.post(path, {"post": "yes"}).status_code == 403
+    assert ApiKey.objects.exists() and Tenant.objects.exists()

@@ -1,0 +1,59 @@
+"""The commands that set up an installation: safe to repeat, secrets on stdout and once."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+
+from api_keys.models import ApiKey
+from api_keys.secrets_format import parse_authorization
+from tenants.models import Tenant
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
+
+def run(*arguments: object) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command(*(str(each) for each in arguments), stdout=out, stderr=err)
+    return out.getvalue().strip(), err.getvalue().strip()
+
+
+def test_a_tenant_is_created_once() -> None:
+    assert run("create_tenant", "Acme Corp", "--max-concurrent", "5") == ("acme-corp", "")
+    again = run("create_tenant", "Acme Corp", "--max-concurrent", "9")
+    assert again[0] == "acme-corp" and "exists already" in again[1]
+    assert Tenant.objects.get().max_concurrent == 5
+
+
+def test_a_wrong_limit_is_a_clear_error() -> None:
+    with pytest.raises(CommandError, match="greater than or equal to 1"):
+        run("create_tenant", "Acme", "--max-concurrent", "0")
+
+
+def test_a_key_is_printed_and_works() -> None:
+    run("create_tenant", "Acme")
+    plaintext, _ = run("create_key", "acme", "--name", "ci", "--expires-in-days", "3")
+    presented = parse_authorization(f"Bearer {plaintext}")
+    key = ApiKey.objects.get()
+    assert presented is not None and presented.public_id == key.public_id
+    assert key.name == "ci" and key.expires_at is not None
+
+
+def test_a_key_for_nobody_is_a_clear_error() -> None:
+    with pytest.raises(CommandError, match="no tenant 'nobody'"):
+        run("create_key", "nobody")
+
+
+def test_an_operator_gets_a_password_once() -> None:
+    password, _ = run("create_operator", "--username", "alice")
+    assert authenticate(username="alice", password=password).is_superuser  # type: ignore[union-attr]
+    out, err = run("create_operator", "--username", "alice")
+    assert out == "" and "exists already" in err
+    assert authenticate(username="alice", password=password)
+    new, _ = run("create_operator", "--username", "alice", "--new-password")
+    assert authenticate(username="alice", password=new) and not authenticate(
+        username="alice", password=password
+    )
+    assert User.objects.count() == 1
