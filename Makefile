@@ -48,11 +48,11 @@ lock: ## the hashed requirement files, made again from the .in files (needs uv)
 	    $$name.in -o $$name.txt || exit 1; \
 	done
 
-soak: dev ## drive the scheduler at random for long, checking its invariants; ARGS="--steps 100000"
-	@$(BIN)/python -m tests.properties.soak $(ARGS)
+soak: dev ## drive the scheduler at random for long, checking its invariants; ARGS="--steps 200000"
+	@$(BIN)/python -m inference_engine.simulation.scheduler_driver $(ARGS)
 
-bench-http: dev ## load a running Octavo over HTTP and print one line of figures
-	@$(BIN)/python -m benchmarks.http $(ARGS)
+bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
+	@$(BIN)/python -m benchmarks.http_streams $(ARGS)
 
 clean: ## remove the virtual environment and caches; the data in var stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -2,7 +2,7 @@
 
     python -m operations.first_run
 
-Prints one JSON object for the supervisor, through a pipe: the secrets are in it the one time that they are made.
+Prints one JSON object for the supervisor, through a pipe: the secrets are in it this one time.
 It runs last, when everything else is ready, so that nothing is made that would not be shown.
 """
 

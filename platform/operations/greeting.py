@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 
 CURL = """\
-  curl -N {url}/v1/chat/completions \\
-    -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \\
-    -d '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+curl -N {url}/v1/chat/completions \\
+  -H "Authorization: Bearer {key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{{"model": "{model}", "stream": true, "messages": [{{"role": "user", "content": "Hello!"}}]}}'
 """
 
 PYTHON = """\
-  from openai import OpenAI
-  client = OpenAI(base_url="{url}/v1", api_key="{key}")
-  answer = client.chat.completions.create(
-      model="{model}", messages=[{{"role": "user", "content": "Hello!"}}]
-  )
-  print(answer.choices[0].message.content)
+from openai import OpenAI
+
+client = OpenAI(base_url="{url}/v1", api_key="{key}")
+answer = client.chat.completions.create(
+    model="{model}", messages=[{{"role": "user", "content": "Hello!"}}]
+)
+print(answer.choices[0].message.content)
 """
 
 KEY_PLACE = "YOUR_KEY"

@@ -58,6 +58,7 @@ class Installation:
         """Returns never; cancelled when the installation is to stop. Raises StartFailed."""
         redis = Redis.from_url(self.environment["OCTAVO_REDIS_URL"], socket_timeout=2)
         await self.start_redis(redis)
+        news = EngineNews(self.home.logs / "engine.log")
         engine = self.supervisor.add(children.engine_child(self.home))
         watch = EngineWatch(redis, engine)
         watching = asyncio.create_task(watch.run())
@@ -65,7 +66,7 @@ class Installation:
             is_new = bool((await self.run_step(children.database_step()))["is_new"])
         self.supervisor.add(children.ledger_child())
         gateway = self.supervisor.add(children.gateway_child(self.host, self.port))
-        await self.until_ready(engine, watch, gateway)
+        await self.until_ready(engine, watch, gateway, news)
         self.is_settled = True
         await self.greet(watch, is_new)
         await watching
@@ -79,14 +80,16 @@ class Installation:
         child = self.supervisor.add(children.redis_child(server, self.home))
         await wait_ready("Redis", lambda: answers(redis), child)
 
-    async def until_ready(self, engine: ChildProcess, watch: EngineWatch, gateway: ChildProcess) -> None:
+    async def until_ready(
+        self, engine: ChildProcess, watch: EngineWatch, gateway: ChildProcess, news: EngineNews
+    ) -> None:
         async def engine_is_ready() -> bool:
             return watch.is_ready
 
         async def gateway_is_ready() -> bool:
             return await http_status(self.local_host, self.port, "/ready") == 200
 
-        await wait_ready("Engine", engine_is_ready, engine, EngineNews(engine.log).latest)
+        await wait_ready("Engine", engine_is_ready, engine, news.latest)
         await wait_ready("Gateway", gateway_is_ready, gateway)
 
     async def run_step(self, step: ChildSpec) -> dict[str, Any]:
