@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from inference_engine.execution.model_files import ModelFiles, load_model_files
 
+from .addresses import is_unix, prepare_socket
 from .inbox import StartDraining
 from .loop import EngineLoop, Listeners
 from .metrics import StepMetrics, exported
@@ -61,6 +62,8 @@ class EngineProcess:
 
     async def run(self) -> None:
         settings = self._settings
+        if is_unix(settings.address):
+            prepare_socket(settings.address)  # a bad address is found out before a minute of loading
         files = await asyncio.to_thread(load_model_files, settings.model_dir)
         name = settings.model_name or files.name
         record = first_record(settings.effective_replica_id, settings.address, name, files.revision)

@@ -51,6 +51,7 @@ class Registration:
         self._stats: Callable[[], Stats] = Stats
         self._changed = asyncio.Event()
         self._is_reachable = True
+        self._is_withdrawn = False
         self._task = asyncio.create_task(self._publish_always(redis)) if redis is not None else None
 
     def announce(self, address: str, fingerprint: str, stats: Callable[[], Stats]) -> None:
@@ -66,12 +67,13 @@ class Registration:
         self._changed.set()
 
     async def withdraw(self) -> None:
-        """Remove the record, so that nobody is sent here any more."""
+        """Remove the record, so that nobody is sent here any more. Cancelling a Redis call can get lost in its
+        client, so the task is told to end; the client's time-outs bound it."""
         if self._task is None or self._redis is None:
             return
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+        self._is_withdrawn = True
+        self._changed.set()
+        await self._task
         try:
             async with self._redis.pipeline(transaction=True) as pipe:
                 pipe.delete(record_key(self._record.replica_id))
@@ -81,7 +83,7 @@ class Registration:
             log.warning("registry_unreachable", error=str(error))
 
     async def _publish_always(self, redis: "Redis") -> None:
-        while True:
+        while not self._is_withdrawn:
             self._changed.clear()
             await self._publish(redis)
             with suppress(TimeoutError):
