@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -82,7 +83,7 @@ class Admission:
 
         Nothing is billed before it is recorded: `prompt_tokens` belongs here once an engine has the request.
         """
-        given = {
+        given: dict[str, Any] = {
             "prompt_tokens": prompt_tokens,
             "cached_tokens": cached_tokens,
             "output_tokens": output_tokens,

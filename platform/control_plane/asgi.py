@@ -8,7 +8,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
 
 from django.core.asgi import get_asgi_application
 
-django_application = get_asgi_application()  # before the imports below: it sets up the apps they need
+django_application: Any = get_asgi_application()  # before the imports below: it sets up the apps they need
 
 from control_plane.lifespan import run_lifespan  # noqa: E402
 from control_plane.routing import is_hot_path, is_loopback  # noqa: E402

@@ -161,7 +161,7 @@ async def read_epoch(tenant_id: str) -> int | None:
 async def publish_epoch(tenant_id: str, epoch: int) -> None:
     """Raises Denied(STORE_UNAVAILABLE)."""
     async with closed_when_unreachable():
-        await async_redis().eval(SET_IF_GREATER, 1, epoch_key(tenant_id), epoch)  # type: ignore[misc]
+        await async_redis().eval(SET_IF_GREATER, 1, epoch_key(tenant_id), epoch)
 
 
 def settle_keys(keys: ReservationKeys) -> list[str]:

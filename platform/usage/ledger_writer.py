@@ -4,7 +4,6 @@ Killed between insert and acknowledgement it reads the same entries again, and t
 While the database is away the entries wait where they are.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import redis
@@ -25,7 +24,8 @@ NEW, PENDING = ">", "0"
 class Entry(NamedTuple):
     stream: str
     entry_id: bytes
-    fields: Mapping[bytes, bytes]
+    fields: dict[Any, Any]
+    """bytes to bytes."""
 
 
 class LedgerWriter:
@@ -101,7 +101,7 @@ class LedgerWriter:
         with self._redis.pipeline(transaction=False) as pipeline:
             for entry in dead:
                 log.error("ledger_entry_unreadable", stream=entry.stream, entry=entry.entry_id.decode())
-                pipeline.xadd(dead_letter_key(entry.stream), dict(entry.fields))
+                pipeline.xadd(dead_letter_key(entry.stream), entry.fields)
             for entry in entries:
                 pipeline.xack(entry.stream, GROUP, entry.entry_id)
                 pipeline.xdel(entry.stream, entry.entry_id)

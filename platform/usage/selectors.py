@@ -1,7 +1,7 @@
 """Reads of the ledger."""
 
 from datetime import datetime
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from django.db.models import Count, Sum
 
@@ -31,4 +31,4 @@ def tenant_totals(tenant_id: int, since: datetime, until: datetime) -> Totals:
         output_tokens=Sum("output_tokens", default=0),
         overrun_tokens=Sum("overrun_tokens", default=0),
     )
-    return Totals(**found)
+    return cast(Totals, found)

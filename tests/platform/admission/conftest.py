@@ -1,4 +1,4 @@
-"""The door with a Redis of its own, that tests may stop, pause and restart; the ledger's streams as they are."""
+"""The door with a Redis of its own, that tests stop, pause and restart; the streams as they are."""
 
 from collections.abc import AsyncIterator, Callable
 

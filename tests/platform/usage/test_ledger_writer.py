@@ -8,11 +8,9 @@ import redis
 from django.db import OperationalError, connection
 
 from tenants.shards import bucket_key
-from usage import ledger_writer
 from usage.ledger_writer import LedgerWriter
 from usage.models import LedgerEntry
 from usage.selectors import find_entry, tenant_totals
-from usage.services import insert_rows
 from usage.stream import GROUP, dead_letter_key
 
 Append = Callable[..., None]
