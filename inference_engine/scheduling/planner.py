@@ -22,14 +22,12 @@ class StepPlanner:
     def plan_chunks(self) -> list[ScheduledChunk]:
         self._reclaimer.begin_plan()
         decodes, growing, prefills = self._sort_running()
-        is_short_of_blocks = False
         if growing:
-            is_short_of_blocks = self._grow(growing, decodes)
+            decodes += self._grow(growing)
             decodes = [request for request in decodes if request.state is RequestState.RUNNING]
             prefills = [request for request in prefills if request.state is RequestState.RUNNING]
         budget = self._prefill_budget(len(decodes))
-        if not is_short_of_blocks:
-            self._admit(prefills, budget)
+        self._admit(prefills, budget)
         chunks = [schedule(request, 1) for request in decodes]
         shares = share_budget([request.num_remaining for request in prefills], budget)
         chunks += [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
@@ -48,18 +46,13 @@ class StepPlanner:
                 (growing if is_at_block_end(request) else decodes).append(request)
         return decodes, growing, prefills
 
-    def _grow(self, growing: list[Request], decodes: list[Request]) -> bool:
-        """The most deserving first. True: some got no block, or somebody had to give way."""
-        num_preemptions = self._totals.num_preemptions
-        is_stalled = False
+    def _grow(self, growing: list[Request]) -> list[Request]:
+        """Those that got their block; the most deserving are asked first, and may stop the others."""
+        grown = []
         for request in sorted(growing, key=self._roster.queue.rank):
-            if request.state is not RequestState.RUNNING:
-                continue
-            if self._reclaimer.grow(request):
-                decodes.append(request)
-            else:
-                is_stalled = True
-        return is_stalled or self._totals.num_preemptions > num_preemptions
+            if request.state is RequestState.RUNNING and self._reclaimer.grow(request):
+                grown.append(request)
+        return grown
 
     def _prefill_budget(self, num_decodes: int) -> int:
         if not num_decodes:

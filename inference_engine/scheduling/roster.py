@@ -29,12 +29,11 @@ class Roster:
         self.running[request.arrival] = request
 
     def preempt(self, request: Request) -> None:
-        """Back to the queue, with whatever blocks it still has."""
+        """Back to the queue, with all its blocks so far: whoever needs some takes them from its tail."""
         del self.running[request.arrival]
         request.state = RequestState.WAITING
         self._wait(request)
-        if request.block_table:
-            self.holders[request.arrival] = request
+        self.holders[request.arrival] = request
 
     def leave(self, request: Request, reason: FinishReason, code: Code | None) -> None:
         """The end, from whichever place it is in."""

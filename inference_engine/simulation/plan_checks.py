@@ -2,6 +2,7 @@
 
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.scheduling.integrity import BrokenInvariant
+from inference_engine.scheduling.request import RequestState
 from inference_engine.scheduling.scheduler import SchedulerConfig
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan
 
@@ -19,6 +20,8 @@ def check_plan(plan: StepPlan, config: SchedulerConfig) -> None:
 
 def _check_chunk(chunk: ScheduledChunk, config: SchedulerConfig) -> None:
     end = chunk.start + len(chunk.token_ids)
+    if chunk.request.state is not RequestState.RUNNING:
+        raise BrokenInvariant(f"{chunk} is scheduled and doesn't run")
     if not chunk.token_ids or end > len(chunk.block_table) * BLOCK_SIZE or end > config.context_length:
         raise BrokenInvariant(f"{chunk} is empty, or has positions without a block")
     for offset, token_id in enumerate(chunk.token_ids):

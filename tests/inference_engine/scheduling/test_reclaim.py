@@ -3,6 +3,7 @@
 import pytest
 
 from inference_engine.contract.requests import ServiceClass
+from inference_engine.scheduling.reclaim import Reclaimer
 from inference_engine.scheduling.request import RequestState
 
 
@@ -58,6 +59,7 @@ def test_a_resumed_request_goes_on_from_the_blocks_it_kept(checked, generate):
     engine.drain()
     assert new.num_preemptions == 1
     assert new.num_recomputed_tokens == num_known - 1 - 48
+    assert new.cached_tokens == 0
     assert len(new.output_ids) == 20
 
 
@@ -176,20 +178,98 @@ def test_a_victim_never_matches_behind_blocks_it_had_not_filled(checked, generat
     assert victim.num_preemptions == 1
 
 
-def test_a_request_is_not_resumed_while_its_own_chunk_is_in_flight(checked, generate):
+def test_a_request_is_not_resumed_while_a_chunk_of_it_is_in_flight(engine):
+    small = engine()
+    small.add("r")
+    request = small.scheduler.requests["r"]
+    request.num_in_flight = 1
+    assert small.scheduler.plan() is None
+    request.num_in_flight = 0
+    assert small.plan().chunks[0].request is request
+
+
+def test_with_a_step_in_flight_the_victims_blocks_come_one_step_later(checked, generate):
     engine = checked(num_blocks=8, lag=1)
     engine.add(generate("old", 64, max_tokens=40, ignore_eos=True))
     engine.add(generate("new", 60, max_tokens=40, ignore_eos=True))
-    new = engine.scheduler.requests["new"]
-    for _ in range(100):
-        if engine.plan() is None and new.num_preemptions:
-            break
-        if not engine.can_plan():
-            engine.apply()
-    assert new.num_in_flight == 1 and new.state is RequestState.WAITING
-    engine.abort("old")
-    assert engine.plan() is None
+    old, new = engine.scheduler.requests["old"], engine.scheduler.requests["new"]
+    engine.plan()
+    plan = engine.plan()
+    assert new.num_preemptions == 1 and new.num_in_flight == 1
+    assert engine.scheduler.stats().blocks_quarantined == 1
+    assert plan is None
     engine.apply()
-    assert engine.plan().chunks[0].request is new
+    assert [chunk.request for chunk in engine.plan().chunks] == [old]
     engine.drain()
-    assert len(new.output_ids) == 40
+    assert [len(request.output_ids) for request in (old, new)] == [40, 40]
+
+
+def test_two_that_grow_in_one_step_are_not_promised_the_same_block(checked, generate):
+    engine = checked(num_blocks=13, lag=1)
+    for name in ("first", "second"):
+        engine.add(generate(name, 64, max_tokens=10, ignore_eos=True))
+    engine.add(generate("bulk", 78, max_tokens=9, ignore_eos=True, service_class=ServiceClass.BULK))
+    bulk = engine.scheduler.requests["bulk"]
+    engine.plan()
+    engine.plan()
+    assert bulk.num_preemptions == 1
+    assert engine.scheduler.stats().blocks_quarantined == 2
+    engine.drain()
+
+
+def test_the_least_deserving_stalls_rather_than_stop_a_better_one(checked, generate):
+    engine = checked(num_blocks=8)
+    engine.add(generate("old", 56, max_tokens=30, ignore_eos=True))
+    engine.add(generate("new", 62, max_tokens=30, ignore_eos=True))
+    old, new = engine.scheduler.requests["old"], engine.scheduler.requests["new"]
+    run(engine, 6)
+    assert (len(old.output_ids), len(new.output_ids)) == (6, 3)
+    assert new.state is RequestState.RUNNING
+    assert (old.num_preemptions, new.num_preemptions) == (0, 0)
+    run_until_preempted(engine)
+    assert (old.num_preemptions, new.num_preemptions) == (0, 1)
+    engine.drain()
+    assert len(new.output_ids) == 30
+
+
+def test_the_last_block_goes_to_the_most_deserving(checked, generate):
+    engine = checked(num_blocks=9)
+    engine.add(generate("bulk", 64, max_tokens=30, ignore_eos=True, service_class=ServiceClass.BULK))
+    engine.add(generate("chat", 64, max_tokens=30, ignore_eos=True, service_class=ServiceClass.INTERACTIVE))
+    bulk, chat = engine.scheduler.requests["bulk"], engine.scheduler.requests["chat"]
+    run(engine, 2)
+    assert (len(chat.output_ids), len(bulk.output_ids)) == (2, 1)
+    assert engine.scheduler.stats().num_preemptions == 0
+    run_until_preempted(engine)
+    assert bulk.num_preemptions == 1
+    engine.drain()
+
+
+def test_of_those_that_wait_the_least_deserving_gives_its_blocks(engine):
+    small = engine(num_blocks=6)
+    for name in ("first", "second", "third"):
+        small.add(name, 30)
+    small.step()
+    live = small.scheduler.requests
+    for name in ("second", "third"):
+        small.scheduler.roster.preempt(live[name])
+    Reclaimer(small.scheduler.roster, small.scheduler.kv, small.scheduler.totals).grow(live["first"])
+    assert [len(live[name].block_table) for name in ("first", "second", "third")] == [3, 2, 1]
+    small.scheduler.check_integrity()
+
+
+def test_an_admission_that_finds_no_room_leaves_no_trace(engine):
+    small = engine(num_blocks=6)
+    prompt = [50 + position for position in range(33)]
+    small.add("first", prompt, max_tokens=1)
+    small.step()
+    small.add("holder", 60, max_tokens=3)
+    small.step()
+    before = small.scheduler.stats()
+    assert (before.blocks_cached, before.blocks_referenced) == (2, 4)
+    assert small.add("second", prompt).cached_tokens == 32
+    small.step()
+    after = small.scheduler.stats()
+    assert (after.num_waiting, after.blocks_cached, after.blocks_referenced) == (1, 2, 4)
+    small.step()
+    assert small.plan().chunks[0].request.cached_tokens == 32

@@ -3,6 +3,7 @@ import pytest
 from inference_engine.scheduling.block_pool import BlockPool
 from inference_engine.scheduling.kv_tables import KVTables
 from inference_engine.scheduling.prefix_index import PrefixIndex
+from inference_engine.scheduling.request import Request
 from inference_engine.simulation.scheduler_driver import main
 
 
@@ -39,6 +40,7 @@ def hash_without_prefix(self: PrefixIndex, request, index: int) -> bytes:
         (PrefixIndex, "hash_of", hash_without_tenant, "0"),
         (PrefixIndex, "hash_of", hash_without_prefix, "0"),
         (PrefixIndex, "forget", lambda self, block: None, "0"),
+        (Request, "can_be_preempted", property(lambda self: True), "0"),
         (KVTables, "num_missing", lambda self, request: 1, "0"),
     ],
 )
