@@ -11,11 +11,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from inference_engine.execution.sampling.vocabulary import invert, reduce_blocks, take_blocks
+from inference_engine.execution.sampling.vocabulary import invert
 
 NUM_CANDIDATES = 256
-NARROW_IDS = 16
-"""Width of the blocks whose maxima lead to the candidates."""
+GROUP_SIZE = 16
+"""Ids in one of the groups whose maxima lead to the candidates."""
+
+
+BUCKET_SHIFT = 20
+"""Leaves sign, exponent and 3 bits of the mantissa of a float32: eight buckets an octave."""
+MASS_MARGIN = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,47 +34,53 @@ class Filters:
     min_p: Tensor
     """float64 [n]"""
 
-    def of(self, index: Tensor) -> "Filters":
+    def of(self, index: Tensor | slice) -> "Filters":
         return Filters(self.top_k[index], self.top_p[index], self.min_p[index])
 
 
-def draw_filtered(logits: Tensor, probs: Tensor, rows: Tensor, filters: Filters, uniform: Tensor) -> Tensor:
-    """int64 [n]: one token for each of `rows` [n] of logits (after temperature) and probs, both [R, V]."""
-    ids, values = top_candidates(logits, rows)
-    candidate_probs = _probs_of(probs, rows, ids)
+def draw_filtered(logits: Tensor, probs: Tensor, filters: Filters, uniform: Tensor) -> Tensor:
+    """int64 [n]: one token for each row of logits (after temperature) and probs, both float32 [n, V]."""
+    ids = top_candidates(logits)
+    values, candidate_probs = logits.gather(1, ids), probs.gather(1, ids).double()
     rank_order = values.sort(dim=1, descending=True, stable=True).indices
     num_kept = prefix_lengths(candidate_probs.gather(1, rank_order), filters)
     last_kept = values.gather(1, rank_order.gather(1, num_kept.unsqueeze(1) - 1)).squeeze(1)
     tokens = _draw_prefix(ids, candidate_probs, rank_order, num_kept, uniform)
-    needs_sort = (filters.top_k > NUM_CANDIDATES) | (last_kept <= values.amin(1))
+    is_wide = (filters.top_k > NUM_CANDIDATES) & (filters.top_k < logits.shape[1])
+    needs_sort = is_wide | (last_kept <= values.amin(1))
     if ids.shape[1] < logits.shape[1]:
-        for index in needs_sort.nonzero().flatten():
-            one = index.unsqueeze(0)
-            row = rows[index]
+        for row in needs_sort.nonzero().flatten():
+            one = row.unsqueeze(0)
             tokens[one] = _draw_sorted(logits[row], probs[row], filters.of(one), uniform[one])
     return tokens
 
 
-def top_candidates(logits: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Ids (rising) and logits [n, C] of each row's C = min(256, V) highest logits.
+def top_candidates(logits: Tensor) -> Tensor:
+    """Ids [n, C], rising, of the C = min(256, V) highest of logits [n, V].
 
-    Which of several equal to the lowest are among them is not defined. An id of the C highest lies in one of
-    the C blocks of highest maximum: were it in another, C blocks would each hold a logit as high as its own.
+    Which of several equal to the lowest are among them is not defined, but for one row always the same.
     """
-    count = min(NUM_CANDIDATES, logits.shape[1])
-    maxima = reduce_blocks(logits, torch.amax, NARROW_IDS)[rows]
-    blocks = maxima.topk(min(count, maxima.shape[1]), sorted=False).indices
-    ids, values = take_blocks(logits, rows, blocks, NARROW_IDS)
-    values = values.masked_fill(ids >= logits.shape[1], -torch.inf)
-    chosen = values.topk(count, sorted=False).indices
-    ids, order = ids.gather(1, chosen).sort(1)
-    return ids, values.gather(1, chosen).gather(1, order)
+    if logits.shape[1] < NUM_CANDIDATES * GROUP_SIZE:
+        chosen = logits.topk(min(NUM_CANDIDATES, logits.shape[1]), sorted=False).indices
+    else:
+        pool = _pool(logits)
+        chosen = pool.gather(1, logits.gather(1, pool).topk(NUM_CANDIDATES, sorted=False).indices)
+    return chosen.sort(1).values
 
 
-def _probs_of(probs: Tensor, rows: Tensor, ids: Tensor) -> Tensor:
-    """float64 [n, C]; 0 for the ids past the end of the vocabulary that stand in where logits are -inf."""
-    size = probs.shape[1]
-    return probs[rows.unsqueeze(1), ids.clamp(max=size - 1)].double().masked_fill(ids >= size, 0.0)
+def _pool(values: Tensor) -> Tensor:
+    """Ids [n, about 4096] with the 256 highest values [n, V] among them.
+
+    Ids that are V // 16 apart form a group. The 256 highest lie in the 256 groups of highest maximum: were
+    one in another group, 256 groups would each hold a value as high. The last V % 16 ids are always in.
+    """
+    size = values.shape[1]
+    num_groups = size // GROUP_SIZE
+    maxima = values[:, : num_groups * GROUP_SIZE].unflatten(1, (GROUP_SIZE, num_groups)).amax(1)
+    groups = maxima.topk(NUM_CANDIDATES, sorted=False).indices
+    ids = (groups.unsqueeze(-1) + torch.arange(GROUP_SIZE) * num_groups).flatten(1)
+    rest = torch.arange(num_groups * GROUP_SIZE, size)
+    return torch.cat([ids, rest.expand(len(values), -1)], 1)
 
 
 def prefix_lengths(ranked: Tensor, filters: Filters) -> Tensor:
@@ -104,9 +115,12 @@ def _draw_sorted(logits: Tensor, probs: Tensor, filters: Filters, uniform: Tenso
 
 def _reachable(logits: Tensor, probs: Tensor, filters: Filters) -> Tensor:
     """Ids, rising, that hold every token the filters can keep, and every token top-k keeps."""
-    top_k = int(filters.top_k)
+    top_k, top_p = int(filters.top_k), float(filters.top_p)
     if top_k < logits.shape[0]:
         return (logits >= logits.topk(top_k).values[-1]).nonzero().flatten()
-    # Tokens less likely than this are together less than half of what top-p leaves out.
-    least = (1.0 - float(filters.top_p)) / (2 * logits.shape[0])
-    return (probs >= least).nonzero().flatten()
+    # The bits of positive floats rise with their value: the upper ones are buckets of a histogram of mass.
+    bucket = probs.view(torch.int32) >> BUCKET_SHIFT
+    mass = torch.bincount(bucket, weights=probs.double())
+    above = mass.sum() - mass.cumsum(0)
+    # Buckets are out of reach of top-p once those above them hold its share (and a little for rounding).
+    return (bucket >= (above >= top_p + MASS_MARGIN).sum()).nonzero().flatten()

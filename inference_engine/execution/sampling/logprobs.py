@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from inference_engine.contract.limits import MAX_TOP_LOGPROBS
-from inference_engine.execution.sampling.vocabulary import reduce_blocks
 
 Logprobs = tuple[float, list[tuple[int, float]]]
 """Of the chosen token, and of the most likely ones: the higher first, the lower id among equals."""
@@ -13,7 +12,7 @@ Logprobs = tuple[float, list[tuple[int, float]]]
 def row_logprobs(logits: Tensor, chosen: Tensor, num_top: list[int]) -> list[Logprobs]:
     """Logprobs for each row of finite logits, float32 [R, V]; chosen int64 [R]; num_top entries wanted a row.
 
-    Computed in float64, so every number is finite however far apart the logits are.
+    Differences are taken in float64, so every number is finite however far apart the logits are.
     """
     normaliser = _log_sum_exp(logits)
     chosen_logprobs = (logits.gather(1, chosen.unsqueeze(1)).squeeze(1).double() - normaliser).tolist()
@@ -27,7 +26,5 @@ def row_logprobs(logits: Tensor, chosen: Tensor, num_top: list[int]) -> list[Log
 
 
 def _log_sum_exp(logits: Tensor) -> Tensor:
-    """float64 [R], each row by itself."""
-    maximum = logits.amax(1, keepdim=True).double()
-    weights = torch.exp(logits.double() - maximum)
-    return reduce_blocks(weights, torch.sum).cumsum(1)[:, -1].log() + maximum.squeeze(1)
+    """float64 [R], from the softmax of each row: its highest entry is exp(highest logit - normaliser)."""
+    return logits.amax(1).double() - torch.softmax(logits, 1).amax(1).double().log()

@@ -18,6 +18,11 @@ MIN_TEMPERATURE = 1e-5
 
 
 class Sampler:
+    """Keeps two matrices of the largest batch seen, so that a step maps no fresh memory."""
+
+    def __init__(self) -> None:
+        self._scaled = self._probs = torch.empty(0)
+
     def sample(self, logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
         """One token for each row of logits, float32 [rows, vocabulary]; logits are left as they are.
 
@@ -29,10 +34,50 @@ class Sampler:
         finite = _finite_rows(logits, temperatures)
         allowed = _without_forbidden(logits, rows)
         tokens = first_argmax(allowed)
-        random = (finite & (temperatures > 0)).nonzero().flatten()
-        if len(random):
-            tokens[random] = _draw(allowed, temperatures, random, rows)
+        is_random = (finite & (temperatures > 0)).tolist()
+        random = [index for index, draws in enumerate(is_random) if draws]
+        if random:
+            self._draw(allowed, temperatures, random, rows, tokens)
         return _sampled(logits, tokens, finite, rows)
+
+    def _draw(
+        self,
+        logits: Tensor,
+        temperatures: Tensor,
+        random: list[int],
+        rows: Sequence[SamplingRow],
+        tokens: Tensor,
+    ) -> None:
+        """Put the tokens of the rows in `random`, all finite and of positive temperature, into tokens [R]."""
+        vocab_size = logits.shape[1]
+        # Rows to be ranked first, so that both kinds are slices.
+        random.sort(key=lambda index: not _is_ranked(rows[index], vocab_size))
+        chosen = [rows[index] for index in random]
+        num_ranked = sum(_is_ranked(row, vocab_size) for row in chosen)
+        index = torch.tensor(random)
+        scaled, probs = self._softmax(logits, index, temperatures)
+        filters, uniform = _filters(chosen, vocab_size), _noise(chosen)
+        ranked, plain = slice(0, num_ranked), slice(num_ranked, len(chosen))
+        if num_ranked:
+            tokens[index[ranked]] = draw_filtered(
+                scaled[ranked], probs[ranked], filters.of(ranked), uniform[ranked]
+            )
+        if num_ranked < len(chosen):
+            weights = _drop_unlikely(probs[plain], filters.min_p[plain])
+            tokens[index[plain]] = draw(weights, uniform[plain])
+
+    def _softmax(self, logits: Tensor, index: Tensor, temperatures: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits over temperature and their softmax, both [n, V], of the rows in index [n]."""
+        shape = (len(index), logits.shape[1])
+        if self._scaled.shape[0] < shape[0] or self._scaled.shape[1:] != shape[1:]:
+            self._scaled, self._probs = torch.empty(shape), torch.empty(shape)
+        scaled, probs = self._scaled[: len(index)], self._probs[: len(index)]
+        divisor = temperatures[index].unsqueeze(1)
+        if torch.equal(index, torch.arange(len(logits))):
+            torch.div(logits, divisor, out=scaled)
+        else:
+            torch.index_select(logits, 0, index, out=scaled).div_(divisor)
+        return scaled, torch.softmax(scaled, 1, out=probs)
 
 
 def _temperatures(rows: Sequence[SamplingRow]) -> Tensor:
@@ -59,41 +104,30 @@ def _without_forbidden(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
     return logits.index_put((row_index, ids), torch.tensor(-torch.inf))
 
 
-def _draw(logits: Tensor, temperatures: Tensor, index: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
-    """int64 [n]: tokens of the rows in index [n], all finite and of positive temperature."""
-    chosen = [rows[i] for i in index.tolist()]
-    noise = uniforms(
-        [row.params.seed for row in chosen], [row.choice for row in chosen], [row.position for row in chosen]
+def _is_ranked(row: SamplingRow, vocab_size: int) -> bool:
+    """Whether top-k or top-p asks for a ranking."""
+    return 0 < row.params.top_k < vocab_size or row.params.top_p < 1.0
+
+
+def _filters(rows: Sequence[SamplingRow], vocab_size: int) -> Filters:
+    return Filters(
+        top_k=torch.tensor([min(row.params.top_k or vocab_size, vocab_size) for row in rows]),
+        top_p=torch.tensor([row.params.top_p for row in rows], dtype=torch.float64),
+        min_p=torch.tensor([row.params.min_p for row in rows], dtype=torch.float64),
     )
-    uniform = torch.from_numpy(noise)
-    scaled = logits[index] if len(index) < len(rows) else logits
-    scaled = scaled / temperatures[index].unsqueeze(1)
-    probs = torch.softmax(scaled, 1)
-    filters, is_ranked = _filters(chosen, logits.shape[1])
-    ranked, plain = is_ranked.nonzero().flatten(), (~is_ranked).nonzero().flatten()
-    tokens = torch.empty(len(chosen), dtype=torch.int64)
-    if len(ranked):
-        tokens[ranked] = draw_filtered(scaled, probs, ranked, filters.of(ranked), uniform[ranked])
-    if len(plain):
-        tokens[plain] = draw(_plain_weights(probs, plain, filters.min_p), uniform[plain])
-    return tokens
 
 
-def _filters(rows: Sequence[SamplingRow], vocab_size: int) -> tuple[Filters, Tensor]:
-    """The rows' filters, and bool [n]: whether top-k or top-p asks for a ranking."""
-    top_k = torch.tensor([min(row.params.top_k or vocab_size, vocab_size) for row in rows])
-    top_p = torch.tensor([row.params.top_p for row in rows], dtype=torch.float64)
-    min_p = torch.tensor([row.params.min_p for row in rows], dtype=torch.float64)
-    return Filters(top_k, top_p, min_p), (top_k < vocab_size) | (top_p < 1.0)
+def _noise(rows: Sequence[SamplingRow]) -> Tensor:
+    """float64 [n]"""
+    seeds = [row.params.seed for row in rows]
+    return torch.from_numpy(uniforms(seeds, [row.choice for row in rows], [row.position for row in rows]))
 
 
-def _plain_weights(probs: Tensor, index: Tensor, min_p: Tensor) -> Tensor:
-    """Probabilities of the rows in index, 0 where under min_p of the row's highest."""
-    weights = probs[index] if len(index) < len(probs) else probs
-    least = min_p[index].float()
-    if bool((least > 0).any()):
-        weights = weights.masked_fill(weights < (least * weights.amax(1)).unsqueeze(1), 0.0)
-    return weights
+def _drop_unlikely(probs: Tensor, min_p: Tensor) -> Tensor:
+    """probs [n, V], in place 0 where under min_p of the row's highest."""
+    if bool((min_p > 0).any()):
+        probs.masked_fill_(probs < (min_p.float() * probs.amax(1)).unsqueeze(1), 0.0)
+    return probs
 
 
 def _sampled(

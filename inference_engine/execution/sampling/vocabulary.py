@@ -15,34 +15,28 @@ from torch import Tensor
 BLOCK_IDS = 256
 
 
-def reduce_blocks(values: Tensor, reduce: Callable[[Tensor, int], Tensor], width: int = BLOCK_IDS) -> Tensor:
-    """[R, V] -> [R, ceil(V / width)]: reduce(block, -1) of every block of consecutive token ids."""
+def reduce_blocks(values: Tensor, reduce: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """[R, V] -> [R, ceil(V / 256)]: reduce(block, -1) of every block of consecutive token ids."""
     size = values.shape[1]
-    whole = size // width * width
+    whole = size // BLOCK_IDS * BLOCK_IDS
     parts = []
     if whole:
-        parts.append(reduce(values[:, :whole].unflatten(1, (-1, width)), -1))
+        parts.append(reduce(values[:, :whole].unflatten(1, (-1, BLOCK_IDS)), -1))
     if whole < size:
         parts.append(reduce(values[:, whole:], -1).unsqueeze(1))
     return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
-def take_blocks(
-    values: Tensor, rows: Tensor, blocks: Tensor, width: int = BLOCK_IDS
-) -> tuple[Tensor, Tensor]:
-    """Token ids and their values [n, B * width] of blocks [n, B] of the given rows [n].
-
-    Ids past the end of the vocabulary come back as the vocabulary's size, with no meaningful value.
-    """
-    size = values.shape[1]
-    ids = (blocks.unsqueeze(-1) * width + torch.arange(width)).flatten(1).clamp(max=size)
-    return ids, values[rows.unsqueeze(1), ids.clamp(max=size - 1)]
+def take_block(values: Tensor, block: Tensor) -> tuple[Tensor, Tensor]:
+    """Token ids and their values [R, 256] of one block [R, 1] a row; ids past the last repeat the last."""
+    ids = (block * BLOCK_IDS + torch.arange(BLOCK_IDS)).clamp(max=values.shape[1] - 1)
+    return ids, values.gather(1, ids)
 
 
 def first_argmax(values: Tensor) -> Tensor:
     """int64 [R]: the id of each row's largest value, the lowest id among equals. No value may be NaN."""
     block = reduce_blocks(values, torch.amax).argmax(1, keepdim=True)
-    ids, candidates = take_blocks(values, torch.arange(values.shape[0]), block)
+    ids, candidates = take_block(values, block)
     return ids.gather(1, candidates.argmax(1, keepdim=True)).squeeze(1)
 
 
@@ -61,6 +55,7 @@ def draw(weights: Tensor, uniform: Tensor) -> Tensor:
     target = uniform * cumulative[:, -1]
     block = invert(cumulative, target).unsqueeze(1)
     before = torch.where(block > 0, cumulative.gather(1, (block - 1).clamp(min=0)), 0.0).squeeze(1)
-    ids, inside = take_blocks(weights, torch.arange(weights.shape[0]), block)
-    inside = inside.double().masked_fill(ids >= weights.shape[1], 0.0)
-    return ids.gather(1, invert(inside.cumsum(1), target - before).unsqueeze(1)).squeeze(1)
+    ids, inside = take_block(weights, block)
+    is_new = ids.diff(dim=1, prepend=ids[:, :1] - 1) > 0
+    within = (inside.double() * is_new).cumsum(1)
+    return ids.gather(1, invert(within, target - before).unsqueeze(1)).squeeze(1)
