@@ -1,0 +1,89 @@
+"""Black-box tests over HTTP: against BASE_URL with API_KEY and MODEL, or against stacks started here.
+
+`stack` serves the real model, `fake_stack` made-up tokens at a hundred steps a second; each is started once.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from http_service import Service
+from octavo_stack import Stack
+
+REAL_START_CEILING_S = 280.0
+
+
+@pytest.fixture(scope="session")
+def stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
+    """Everything, with the real model on two threads."""
+    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
+        stack = Stack(Path(home), redis_binary, smollm2_dir)
+        try:
+            stack.prepare()
+            stack.start_engine("--num-blocks", "1024", "--max-running", "16")
+            stack.start_ledger_writer()
+            stack.start_gateway()
+            stack.wait_ready(REAL_START_CEILING_S)
+            yield stack
+        finally:
+            stack.stop()
+
+
+@pytest.fixture(scope="session")
+def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
+    """Everything, with a fake engine of 64 places and little memory; its engine may be killed and restarted."""
+    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
+        stack = Stack(Path(home), redis_binary, smollm2_dir)
+        try:
+            stack.prepare()
+            stack.start_engine(*FAKE_ENGINE)
+            stack.start_ledger_writer()
+            stack.start_gateway()
+            stack.wait_ready()
+            yield stack
+        finally:
+            stack.stop()
+
+
+FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "2048", "--max-running", "64")
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest) -> Iterator[Service]:
+    """A served model; when the test is over it must be as healthy as before."""
+    given = os.environ.get("BASE_URL")
+    if given:
+        service = Service(given, os.environ["API_KEY"], os.environ["MODEL"])
+    else:
+        service = Service.of(request.getfixturevalue("fake_stack"))
+    yield service
+    service.check_health()
+    service.close()
+
+
+@pytest.fixture
+def real_service(request: pytest.FixtureRequest, smollm2_dir: Path) -> Iterator[Service]:
+    """The real model, for what made-up tokens can't show."""
+    service = Service.of(request.getfixturevalue("stack"))
+    yield service
+    service.check_health()
+    service.close()
+
+
+@pytest.fixture
+def fake_service(fake_stack: Stack) -> Iterator[Service]:
+    """The fake engine, whose process the test may harm; at the end it is up again."""
+    service = Service.of(fake_stack)
+    yield service
+    service.check_health()
+    service.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"stack", "real_service"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.real_model)
+            item.add_marker(pytest.mark.timeout(REAL_START_CEILING_S + 200))
