@@ -1,12 +1,15 @@
 """The one ASGI entry: generation goes to the hot path's own small application, everything else to Django."""
 
 import os
+import warnings
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
+# Static files are read as WSGI would read them: whole, each once a visit, from this machine.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
-from django.core.asgi import get_asgi_application
+from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application: Any = get_asgi_application()  # before the imports below: it sets up the apps they need
 
