@@ -8,13 +8,13 @@ step, which holds no GIL while the device computes.
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 from msgspec import structs
 
 from inference_engine.contract.codes import Code
-from inference_engine.contract.events import ObservedRow, Pong, Stats, StepObserved
+from inference_engine.contract.events import Pong, Stats
 from inference_engine.contract.requests import Abort, GatewayMessage, Generate, Observe, Ping, SetTenantShares
 from inference_engine.scheduling.scheduler import Scheduler
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
@@ -23,27 +23,15 @@ from .desk import Desk
 from .inbox import Command, Inbox, Received, Rejected, SessionClosed, SessionOpened, StartDraining, Stop
 from .mail import Mail
 from .metrics import StepMetrics
+from .observing import observed_step
 from .orphans import OrphanUsage
 from .outbox import Outbox
 from .pipeline import CompletedStep, make_pipeline
+from .progress import Progress
 from .runner import Runner
+from .runner_health import EngineBroken, RunnerHealth
 
 log = structlog.get_logger(__name__)
-
-MAX_EMPTY_TURNS = 2
-
-
-class EngineBroken(RuntimeError):
-    """The runner fails step after step: only a new process can help."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What the loop last knew of itself. Replaced as a whole, so other threads may read it at any time."""
-
-    step: int = 0
-    has_work: bool = False
-    stats: Stats = field(default_factory=Stats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +63,7 @@ class EngineLoop:
         self._desk = Desk(scheduler, self._mail, clock)
         self._progress = Progress(stats=scheduler.stats())
         self._num_steps = 0
-        self._last_planned = 0
-        self._failing_until: int | None = None
-        self._num_empty_turns = 0
+        self._health = RunnerHealth()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="octavo-loop", daemon=True)
 
@@ -118,16 +104,10 @@ class EngineLoop:
         if broken:
             raise EngineBroken("the runner failed in steps that follow each other")
         if self._scheduler.has_work():
-            self._check_moving(plan is not None or completed is not None)
+            self._health.check_moving(plan is not None or completed is not None)
         elif not self._is_stopping:
             self._scheduler.check_integrity()
             self.inbox.wait()
-
-    def _check_moving(self, has_moved: bool) -> None:
-        """One plan may only have made room; several that schedule nothing mean that none ever will."""
-        self._num_empty_turns = 0 if has_moved else self._num_empty_turns + 1
-        if self._num_empty_turns > MAX_EMPTY_TURNS:
-            raise EngineBroken("work waits, yet no step can be planned")
 
     def _take(self) -> None:
         """Commands in hand are work too, from before they leave the inbox until what they led to is sent."""
@@ -139,17 +119,17 @@ class EngineLoop:
     def _plan(self) -> StepPlan | None:
         plan = self._scheduler.plan()
         if plan is not None:
-            self._last_planned = plan.step
+            self._health.planned(plan.step)
             self._desk.note_started(plan)
         return plan
 
     def _apply(self, completed: CompletedStep) -> bool:
-        """Returns whether the runner is broken: it failed in a step planned after a failure was known."""
+        """Returns whether the runner is broken."""
         plan = completed.plan
         self._num_steps += 1
         if completed.result is None:
             return self._apply_failure(completed)
-        self._failing_until = None
+        self._health.succeeded()
         self._desk.deliver(self._scheduler.apply(plan, completed.result))
         self._observe(completed)
         return False
@@ -158,10 +138,7 @@ class EngineLoop:
         log.error("step_failed", step=completed.plan.step, exc_info=completed.error)
         failed = StepResult.failed(completed.plan, Code.INTERNAL_ERROR)
         self._desk.deliver(self._scheduler.apply(completed.plan, failed))
-        if self._failing_until is None:
-            self._failing_until = self._last_planned
-            return False
-        return completed.plan.step > self._failing_until
+        return self._health.failed(completed.plan.step)
 
     def _observe(self, completed: CompletedStep) -> None:
         if self._metrics is not None:
@@ -218,20 +195,3 @@ class EngineLoop:
                 self._mail.observe(session_id, every)
             case Ping(nonce=nonce):
                 self._mail.post(session_id, Pong(nonce=nonce, step=self._num_steps))
-
-
-def observed_step(completed: CompletedStep, blocks_by_tenant: dict[str, int]) -> StepObserved:
-    rows = [
-        ObservedRow(
-            tenant_id=chunk.request.tenant_id,
-            request_id=chunk.request.request_id,
-            start=chunk.start,
-            num_tokens=len(chunk.token_ids),
-            samples=chunk.samples,
-        )
-        for chunk in completed.plan.chunks
-    ]
-    step_ms = round(completed.seconds * 1000, 3)
-    return StepObserved(
-        step=completed.plan.step, rows=rows, blocks_by_tenant=blocks_by_tenant, step_ms=step_ms
-    )

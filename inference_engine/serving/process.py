@@ -10,6 +10,8 @@ from functools import partial
 import structlog
 from prometheus_client import CollectorRegistry
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from inference_engine.execution.model_files import ModelFiles, load_model_files
 
@@ -49,7 +51,8 @@ async def serve(settings: Settings) -> ExitCode:
 def _connect(url: str | None) -> "Redis | None":
     if url is None:
         return None
-    return Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0, max_connections=4)
+    retry = Retry(NoBackoff(), 1)  # a heartbeat that is late is worth less than the next one
+    return Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0, retry=retry, max_connections=4)
 
 
 class EngineProcess:

@@ -67,8 +67,8 @@ class Registration:
         self._changed.set()
 
     async def withdraw(self) -> None:
-        """Remove the record, so that nobody is sent here any more. Cancelling a Redis call can get lost in its
-        client, so the task is told to end; the client's time-outs bound it."""
+        """Remove the record, so that nobody is sent here any more. The task is told to end, not cancelled:
+        a cancellation can get lost in the Redis client, whose time-outs bound the wait."""
         if self._task is None or self._redis is None:
             return
         self._is_withdrawn = True

@@ -15,8 +15,8 @@ from inference_engine.contract.wire import FrameError, engine_frame
 
 from .frames import read_frame
 from .inbox import Inbox, Received, Rejected
-from .loop import Progress
 from .outbox import Outbox
+from .progress import Progress
 
 log = structlog.get_logger(__name__)
 

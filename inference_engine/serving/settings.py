@@ -22,6 +22,8 @@ VARIABLES = {
 }
 """Where a variable isn't simply OCTAVO_ and the field's name: shared with other processes, or too general."""
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+_NOT_NEGATIVE = ("drain_s", "stall_s", "fake_step_ms", "fake_token_us")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _POSITIVE = (
@@ -82,6 +84,11 @@ class Settings:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1")
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise SettingsError(f"{name} must not be negative")
+        if self.log_level not in LOG_LEVELS:
+            raise SettingsError(f"log_level is one of {', '.join(LOG_LEVELS)}")
         if self.max_step_tokens <= self.max_running:
             raise SettingsError(
                 "max_step_tokens must be more than max_running: a token each, and some prefill"

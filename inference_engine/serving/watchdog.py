@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import structlog
 
-from .loop import Progress
+from .progress import Progress
 from .shutdown import Shutdown
 
 log = structlog.get_logger(__name__)

@@ -4,8 +4,8 @@ Run it, from the root of the clone, only when the contract changes on purpose:
 
     PYTHONPATH=.:tests python tests/contract/regenerate_golden.py
 
-then read the difference: an old peer must still understand every frame that changed. The two frames from other
-versions (`gateway_from_newer`, `engine_from_older`) are built by hand below, as such a peer would write them.
+then read the difference: an old peer must still understand every frame that changed. The two frames from
+other versions (`gateway_from_newer`, `engine_from_older`) are built by hand below, as such a peer would.
 """
 
 from typing import Any

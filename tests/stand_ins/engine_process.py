@@ -79,11 +79,13 @@ async def start_engine(
 
 
 @asynccontextmanager
-async def engine_process(*arguments: str, address: str, **options: Any) -> AsyncIterator[EngineProcess]:
+async def engine_process(
+    *arguments: str, address: str, ceiling_s: float = START_CEILING_S, **options: Any
+) -> AsyncIterator[EngineProcess]:
     """A process that is ready; killed at the end where it still lives."""
     engine = await start_engine(*arguments, address=address, **options)
     try:
-        await engine.wait_event("ready")
+        await engine.wait_event("ready", ceiling_s)
         yield engine
     finally:
         await engine.end()

@@ -1,4 +1,4 @@
-"""The engine's loop with the real scheduler and a fake runner, driven as sessions drive it, but no sockets."""
+"""The engine's loop with the real scheduler and a fake runner, driven as by sessions, but no sockets."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The batching loop with the real scheduler: endings of every kind, both lags, nothing lost and nothing left."""
+"""The batching loop with the real scheduler: every kind of ending, both lags, nothing lost, nothing left."""
 
 import time
 from collections.abc import Iterator

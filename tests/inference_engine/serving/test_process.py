@@ -211,10 +211,14 @@ async def test_a_stale_socket_is_no_obstacle(arguments: list[str], address: str)
     async with engine_process(*arguments, address=address) as first:
         first.send_signal(signal.SIGKILL)
         await first.wait_exit()
-        assert Path(address.removeprefix("unix:")).exists()
+        assert socket_exists(address)
     async with engine_process(*arguments, address=address) as second, second.gateway() as gateway:
         await gateway.send(generate("r"))
         await gateway.wait_ended("r")
+
+
+def socket_exists(address: str) -> bool:
+    return Path(address.removeprefix("unix:")).exists()
 
 
 BREAKS_AFTER_A_TOKEN = """

@@ -1,4 +1,4 @@
-"""Sessions over a real gRPC stream: frames, liveness, endings, slow readers, and frames that can't be read."""
+"""Sessions over a real gRPC stream: frames, liveness, endings, slow readers, unreadable frames."""
 
 import asyncio
 import os
@@ -244,9 +244,7 @@ async def test_many_sessions_at_once_each_get_their_own(tmp_path: Path) -> None:
             await gateway.send(generate(f"r{number}", seed=number, max_tokens=30))
         await asyncio.gather(*(gateway.wait_ended(f"r{n}") for n, gateway in enumerate(gateways)))
         for number, gateway in enumerate(gateways):
-            assert {delta for delta in gateway.tokens(f"r{number}")} and len(
-                gateway.tokens(f"r{number}")
-            ) == 30
+            assert len(gateway.tokens(f"r{number}")) == 30
             assert all(accepted.request_id == f"r{number}" for accepted in gateway.messages(Accepted))
             await gateway.close()
         assert len({tuple(gateway.tokens(f"r{n}")) for n, gateway in enumerate(gateways)}) == 8

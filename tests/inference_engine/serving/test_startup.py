@@ -1,0 +1,59 @@
+"""What is made of settings and model files, and that the torch-free half stays so."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inference_engine.contract.limits import MAX_FRAME_BYTES
+from inference_engine.execution.model_files import load_model_files
+from inference_engine.serving.settings import Settings
+from inference_engine.serving.startup import StartupError, describe, load_runner, make_scheduler
+from stand_ins.engine_process import ROOT
+from stand_ins.tiny_model import CONTEXT_LENGTH, END_ID, tiny_model_dir
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(model_dir=tiny_model_dir(tmp_path / "tiny"), address="unix:/run/e.sock", fake=True)
+
+
+def test_a_fake_has_room_for_its_running_set_unless_told_otherwise(settings: Settings) -> None:
+    files = load_model_files(settings.model_dir)
+    stages: list[str] = []
+    loaded = load_runner(settings, files, lambda stage, done, total: stages.append(stage))
+    assert loaded.runner.num_blocks * 16 >= settings.max_running * CONTEXT_LENGTH
+    small = load_runner(replace(settings, num_blocks=5), files, lambda stage, done, total: None)
+    assert small.runner.num_blocks == 5
+    assert stages == ["loading"]
+
+
+def test_the_description_tells_the_largest_request_and_what_it_is_called(settings: Settings) -> None:
+    files = load_model_files(settings.model_dir)
+    renamed = replace(settings, num_blocks=5, model_name="renamed")
+    description = describe(renamed, files, load_runner(renamed, files, lambda stage, done, total: None))
+    assert (description.model, description.max_request_tokens) == ("renamed", 80)
+    assert (description.end_ids, description.backend) == ([END_ID], "fake")
+    assert description.tokenizer_json == files.tokenizer_json and len(description.fingerprint) == 64
+
+
+def test_a_description_that_could_not_be_sent_stops_the_start(settings: Settings) -> None:
+    files = replace(load_model_files(settings.model_dir), tokenizer_json=b" " * MAX_FRAME_BYTES)
+    with pytest.raises(StartupError, match="too large"):
+        describe(settings, files, load_runner(settings, files, lambda stage, done, total: None))
+
+
+def test_the_scheduler_gets_the_model_s_limits_and_a_secret_of_its_own(settings: Settings) -> None:
+    files = load_model_files(settings.model_dir)
+    first, second = (make_scheduler(settings, files, 10).config for _ in range(2))
+    assert (first.context_length, first.end_ids) == (CONTEXT_LENGTH, frozenset([END_ID]))
+    assert first.cache_secret != second.cache_secret and len(first.cache_secret) == 32
+
+
+def test_a_fake_engine_never_imports_torch() -> None:
+    program = "import sys, inference_engine.serving.process; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
