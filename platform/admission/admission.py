@@ -15,7 +15,8 @@ from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import ServiceClass
 from quotas.leases import Progress
-from quotas.reservations import RateState, Reservation
+from quotas.outcomes import RateState
+from quotas.reservations import Reservation
 from tenants.errors import Denied
 from usage.models import Ending, Source
 

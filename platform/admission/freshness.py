@@ -2,7 +2,7 @@
 
 from api_keys.authentication import is_current, reload_principal
 from api_keys.principal import Principal
-from quotas.reservations import publish_epoch, read_epoch
+from quotas.epochs import publish_epoch, read_epoch
 
 
 async def confirmed(principal: Principal) -> Principal:

@@ -18,15 +18,10 @@ from api_keys.authentication import forget_principals, is_current, reload_princi
 from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
 from quotas.leases import lease_keeper
-from quotas.reservations import (
-    NoRoom,
-    Policy,
-    Reservation,
-    ReservationKeys,
-    Reserved,
-    ScopeLimits,
-    reserve,
-)
+from quotas.limits import Policy, ScopeLimits
+from quotas.outcomes import NoRoom, Reserved
+from quotas.reservation_keys import ReservationKeys
+from quotas.reservations import Reservation, reserve
 from quotas.store import on_new_run
 from tenants.errors import Denied, store_unavailable
 from usage.models import Ending

@@ -2,7 +2,7 @@
 
 import math
 
-from quotas.reservations import RateState
+from quotas.outcomes import RateState
 
 
 def rate_headers(rate: RateState | None) -> dict[str, str]:

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 import structlog
 from redis.exceptions import RedisError
 
-from quotas.reservations import Reservation, ReservationKeys, release, settle
+from quotas.reservation_keys import ReservationKeys
+from quotas.reservations import Reservation, release, settle
 from quotas.store import on_new_run, run_number
 
 log = structlog.get_logger(__name__)

@@ -5,7 +5,8 @@ import time
 import redis
 import structlog
 
-from quotas.reservations import SETTLE, ReservationKeys, settle_keys
+from quotas.reservation_keys import ReservationKeys
+from quotas.reservations import SETTLE
 from tenants.shards import NUM_BUCKETS, bucket_key
 from usage.ledger_rows import abandoned_row, decoded
 
@@ -50,7 +51,7 @@ class Sweeper:
         keys = ReservationKeys(held.get("tenant_id", str(bucket_number)), held.get("key_id", ""), request_id)
         row = [part for pair in abandoned_row(held, time.time()).items() for part in pair]
         closed = self._redis.eval(
-            SETTLE.source, 5, *settle_keys(keys), request_id, "expired", str(before_ms), *row
+            SETTLE.source, 5, *keys.for_settling(), request_id, "expired", str(before_ms), *row
         )
         if closed == 1:
             log.warning("reservation_swept", request_id=request_id, tenant_id=keys.tenant_id)

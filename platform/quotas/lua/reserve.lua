@@ -7,7 +7,7 @@
 --       then pairs of fields for the reservation hash
 --
 -- Answers {"stale"} | {"concurrency", scope, limit} | {"rate", scope, limit, retry us, reset us}
---       | {"ok", scope or 0, limit, remaining, reset us} of the tightest rate limit (0: none), expiry ms as 6th
+--       | {"ok", scope or 0, limit, remaining, reset us} of the tightest rate limit (0: none), now us
 local request_id, epoch, lease_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
 local num_scopes = tonumber(ARGV[5])
 
@@ -68,4 +68,4 @@ if not is_repeated then
   for i = 6 + 3 * num_scopes, #ARGV do fields[#fields + 1] = ARGV[i] end
   redis.call('HSET', KEYS[2], unpack(fields))
 end
-return {'ok', tightest[1], tightest[2], tightest[3], tightest[4], expires_ms}
+return {'ok', tightest[1], tightest[2], tightest[3], tightest[4], now_us}

@@ -10,6 +10,7 @@ from api_keys import authentication
 from quotas.store import close_async_redis
 from servers_of_tests import RedisServer
 from tenants.shards import bucket_key
+from usage.ledger_rows import decoded, ledger_entry
 
 Rows = Callable[[], list[dict[str, str]]]
 
@@ -17,7 +18,6 @@ Rows = Callable[[], list[dict[str, str]]]
 @pytest.fixture
 async def server(redis_server: RedisServer, settings: object) -> AsyncIterator[RedisServer]:
     settings.REDIS_URL = redis_server.url  # type: ignore[attr-defined]
-    settings.OCTAVO_REDIS_TIMEOUT_SECONDS = 0.3  # type: ignore[attr-defined]
     authentication.cache.forget_all()
     yield redis_server
     redis_server.resume()
@@ -28,7 +28,10 @@ async def server(redis_server: RedisServer, settings: object) -> AsyncIterator[R
 def rows_in(client: redis.Redis) -> list[dict[str, str]]:
     streams = [bucket_key(number, "ledger") for number in range(64)]
     found = [fields for stream in streams for _, fields in client.xrange(stream)]  # type: ignore[union-attr]
-    return [{name.decode(): value.decode() for name, value in fields.items()} for fields in found]
+    rows = [decoded(fields) for fields in found]
+    for row in rows:
+        ledger_entry(row)  # the writer must be able to read it
+    return rows
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from admission.rate_headers import duration, rate_headers
-from quotas.reservations import RateState
+from quotas.outcomes import RateState
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from quotas.reservations import Policy, Reservation, ReservationKeys, ScopeLimits
+from quotas.limits import Policy, ScopeLimits
+from quotas.reservation_keys import ReservationKeys
+from quotas.reservations import Reservation
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ import pytest
 import redis
 
 from quotas.leases import LeaseKeeper, Progress, lease_keeper
-from quotas.reservations import Policy, Reservation, Reserved, reserve, settle
+from quotas.limits import Policy
+from quotas.outcomes import Reserved
+from quotas.reservations import Reservation, reserve, settle
 from servers_of_tests import RedisServer
 from tenants.shards import epoch_key
 

@@ -7,17 +7,9 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from quotas.reservations import (
-    NoRoom,
-    Policy,
-    Reservation,
-    Reserved,
-    ScopeLimits,
-    Stale,
-    release,
-    reserve,
-    settle,
-)
+from quotas.limits import Policy, ScopeLimits
+from quotas.outcomes import NoRoom, Reserved, Stale
+from quotas.reservations import Reservation, release, reserve, settle
 from tenants.shards import epoch_key
 
 MakeReservation = Callable[..., Reservation]
@@ -33,10 +25,12 @@ async def test_a_place_is_taken_in_both_scopes_and_given_back(
     loop_store: redis.Redis, reservation: MakeReservation, policy: MakePolicy
 ) -> None:
     mine = reservation()
-    assert await reserve(mine, policy(), is_fresh=True) == Reserved(None)
+    outcome = await reserve(mine, policy(), is_fresh=True)
+    assert isinstance(outcome, Reserved) and outcome.rate is None
     assert num_running(loop_store, mine) == (1, 1)
     held = loop_store.hgetall(mine.keys.reservation)
-    assert held[b"tenant_name"] == b"Acme" and abs(float(held[b"admitted_at"]) - time.time()) < 60
+    assert held[b"tenant_name"] == b"Acme" and held[b"admitted_at"].decode() == mine.fields["admitted_at"]
+    assert abs(outcome.admitted_at - time.time()) < 60
 
     assert await settle(mine.keys, {"ending": "finished"})
     assert num_running(loop_store, mine) == (0, 0)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import redis
 
-from quotas.reservations import Policy, Reservation, reserve, settle
+from quotas.limits import Policy
+from quotas.reservations import Reservation, reserve, settle
 
 MakeReservation = Callable[..., Reservation]
 MakePolicy = Callable[..., Policy]

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from quotas.reservations import Policy, Reservation, reserve, settle
+from quotas.limits import Policy
+from quotas.reservations import Reservation, reserve, settle
 from quotas.sweeper import Sweeper
 
 MakeReservation = Callable[..., Reservation]
