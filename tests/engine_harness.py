@@ -1,9 +1,9 @@
 """An engine without its server: the real scheduler and a real model runner, stepped by hand.
 
-    harness = EngineHarness(RecordingRunner.load(folder, num_blocks=64))
-    alone = harness.add([5, 6, 7], max_tokens=8)
-    harness.run()
-    alone.token_ids, alone.logits
+harness = EngineHarness(RecordingRunner.load(folder, num_blocks=64))
+alone = harness.add([5, 6, 7], max_tokens=8)
+harness.run()
+alone.token_ids, alone.logits
 """
 
 import random
@@ -48,7 +48,11 @@ class RecordingRunner(ModelRunner):
         order = self.block_order
         chunks = [
             type(chunk)(
-                chunk.request, chunk.start, chunk.token_ids, [order[b] for b in chunk.block_table], chunk.samples
+                chunk.request,
+                chunk.start,
+                chunk.token_ids,
+                [order[b] for b in chunk.block_table],
+                chunk.samples,
             )
             for chunk in plan.chunks
         ]
@@ -91,7 +95,13 @@ class EngineHarness:
         self.in_flight: list[tuple[StepPlan, StepResult, Tensor]] = []
 
     def add(
-        self, prompt_ids: Sequence[int], *, tenant_id: str = "alice", seed: int = 0, choice: int = 0, **sampling: Any
+        self,
+        prompt_ids: Sequence[int],
+        *,
+        tenant_id: str = "alice",
+        seed: int = 0,
+        choice: int = 0,
+        **sampling: Any,
     ) -> Trace:
         """Greedy unless `sampling` says otherwise."""
         params = SamplingParams(seed=seed, **{"temperature": 0.0, **sampling})

@@ -109,6 +109,15 @@ def shuffled_pages(subject: Subject) -> list[Trace]:
     return _together(harness)
 
 
+def poisoned_pages(subject: Subject) -> list[Trace]:
+    """Whatever earlier requests left in the blocks, here NaN everywhere."""
+    harness = subject.harness()
+    for layer in harness.runner.pool.layers:
+        layer.keys.fill_(torch.nan)
+        layer.values.fill_(torch.nan)
+    return _together(harness)
+
+
 CIRCUMSTANCES: list[Circumstance] = [
     batched,
     chunked,
@@ -117,6 +126,7 @@ CIRCUMSTANCES: list[Circumstance] = [
     lagged,
     prefix_hit,
     shuffled_pages,
+    poisoned_pages,
 ]
 
 

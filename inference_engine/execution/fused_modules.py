@@ -74,17 +74,20 @@ class RotaryTable(nn.Module):
     def __init__(self, original: nn.Module, num_positions: int, dtype: torch.dtype) -> None:
         super().__init__()
         positions = torch.arange(num_positions).unsqueeze(0)
-        cos, sin = original(torch.empty(0, dtype=dtype), positions)
-        self.cos = nn.Buffer(cos[0], persistent=False)
-        self.sin = nn.Buffer(sin[0], persistent=False)
+        cos, sin = (table[0].unsqueeze(1) for table in original(torch.empty(0, dtype=dtype), positions))
+        first, second = sin.chunk(2, dim=-1)
+        self.cos = nn.Buffer(cos, persistent=False)
+        self.signed_sin = nn.Buffer(torch.cat((-first, second), dim=-1), persistent=False)
 
     def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """cos and sin of position_ids [1, T], each [1, T, D]."""
-        return self.cos[position_ids], self.sin[position_ids]
+        """What `rotate` takes, for position_ids [1, T]: cos and signed sin, each [T, 1, D]."""
+        return self.cos[position_ids[0]], self.signed_sin[position_ids[0]]
 
 
-def rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding of heads [T, N, D] by cos and sin [1, T, D]; the halves of D form the pairs."""
+def rotate(heads: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+    """Rotary embedding of heads [T, N, D]; dimension i of the first half of D is paired with i of the second.
+
+    (a, b) turns to (a cos - b sin, b cos + a sin): the minus is already in signed_sin.
+    """
     first, second = heads.chunk(2, dim=-1)
-    turned = torch.cat((-second, first), dim=-1)
-    return heads * cos[0].unsqueeze(1) + turned * sin[0].unsqueeze(1)
+    return heads * cos + torch.cat((second, first), dim=-1) * signed_sin

@@ -1,6 +1,5 @@
 """Which floating-point type the model runs in."""
 
-import platform
 from pathlib import Path
 
 import torch
@@ -30,6 +29,5 @@ def read_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
         lines = cpuinfo.read_text().splitlines()
     except OSError:
         return frozenset()
-    key = "Features" if platform.machine() in ("aarch64", "arm64") else "flags"
-    named = [line.split(":", 1)[1].split() for line in lines if line.startswith(key)]
+    named = [line.split(":", 1)[1].split() for line in lines if line.startswith(("flags", "Features"))]
     return frozenset(named[0]) if named else frozenset()

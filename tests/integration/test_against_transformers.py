@@ -1,4 +1,4 @@
-"""Our logits and tokens against the model's own eager attention in transformers, fp32, one sequence at a time."""
+"""Our logits and tokens against the model's own eager attention in transformers, in fp32, one text at a time."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,9 @@ def runner_of(folder: Path, backend: str) -> RecordingRunner:
 
 
 def reference_of(folder: Path) -> Any:
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
 
 
 @torch.inference_mode()

@@ -46,7 +46,11 @@ def alone(make: MakeHarness, prompt: list[int], **sampling: object) -> Trace:
     return trace
 
 
-SETTINGS = [{"temperature": 0.0}, {"temperature": 0.8, "seed": 42}, {"temperature": 1.0, "top_p": 0.9, "seed": -7}]
+SETTINGS = [
+    {"temperature": 0.0},
+    {"temperature": 0.8, "seed": 42},
+    {"temperature": 1.0, "top_p": 0.9, "seed": -7},
+]
 
 
 @pytest.mark.parametrize("sampling", SETTINGS, ids=["greedy", "seeded", "top_p"])

@@ -1,0 +1,34 @@
+import torch
+from torch import Tensor, nn
+
+from inference_engine.execution.packed_forward import logits_of_rows
+
+
+class Head(nn.Module):
+    """Remembers what went through it."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        self.seen = states
+        return states * 2
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lm_head = Head()
+
+
+def test_only_the_rows_asked_for_go_through_the_head() -> None:
+    model = Model()
+    states = torch.arange(100.0).view(50, 2).bfloat16()
+    logits = logits_of_rows(model, states, torch.tensor([3, 49, 7]))
+    assert logits.dtype is torch.float32
+    assert torch.equal(logits, states[[3, 49, 7]].float() * 2)
+    assert model.lm_head.seen.shape == (3, 2)
+
+
+def test_a_single_row_is_padded_to_its_bucket() -> None:
+    model = Model()
+    logits = logits_of_rows(model, torch.ones(5, 2), torch.tensor([4]))
+    assert model.lm_head.seen.shape == (2, 2)
+    assert logits.shape == (1, 2)
