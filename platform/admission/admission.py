@@ -9,7 +9,9 @@ import structlog
 
 from admission.decision import standing
 from admission.facts import RequestFacts
+from admission.leaving import Left, leaving
 from admission.rate_headers import rate_headers
+from admission.settlement import settler
 from api_keys.authentication import reload_principal
 from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
@@ -45,6 +47,7 @@ class Admission:
         self._replica = ""
         self._queue_ms: float | None = None
         self._ending: tuple[Ending, str, str] | None = None
+        self._left: Left | None = None
         self._end_now: Callable[[Code], None] | None = None
         self._ended_by: Code | None = None
         self._check: asyncio.Task[None] | None = None
@@ -99,6 +102,7 @@ class Admission:
         """How the request ended. The first word counts."""
         if self._ending is None:
             self._ending = (ending, code or "", finish_reason)
+            self._left = leaving(self.principal.tenant_id)
 
     def finish_with(self, error: BaseException) -> None:
         """How it ended, from what the handler raised without saying more."""
@@ -107,13 +111,22 @@ class Admission:
         else:
             self.finish(Ending.FAILED, error.code if isinstance(error, Denied) else Code.INTERNAL_ERROR)
 
+    def settle(self) -> None:
+        """Called once, by the gate, when the handler is done."""
+        settling = settler().settle(self.reservation, self._row())
+        settling.add_done_callback(lambda _: self._left_now())
+
+    def _left_now(self) -> None:
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
+
     def on_end(self, callback: Callable[[Code], None]) -> None:
         """`callback(code)` is called, once, when the platform takes the admission back: end the stream."""
         self._end_now = callback
         if self._ended_by is not None:
             callback(self._ended_by)
 
-    def row(self) -> dict[str, str]:
+    def _row(self) -> dict[str, str]:
         """The settlement's fields of the ledger row (usage/ledger_rows.py reads them)."""
         ending, code, finish_reason = self._ending or (Ending.FAILED, Code.INTERNAL_ERROR, "")
         return {

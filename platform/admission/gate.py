@@ -11,6 +11,7 @@ from admission.admission import Admission
 from admission.decision import Admit, decide
 from admission.facts import FleetFacts, RequestFacts
 from admission.freshness import confirmed
+from admission.leaving import somebody_left
 from admission.metrics import ADMITTED, DENIED
 from admission.rate_headers import rate_headers
 from admission.settlement import settler
@@ -26,8 +27,8 @@ from quotas.store import on_new_run
 from tenants.errors import Denied, store_unavailable
 from usage.models import Ending
 
-MAX_ATTEMPTS = 3
-"""A policy that changes again while it is reloaded is reloaded again."""
+MAX_ATTEMPTS = 4
+"""A policy may change again while it is reloaded, a place that became free may be gone again."""
 
 on_new_run(forget_principals)
 
@@ -49,7 +50,7 @@ async def gate(
         raise
     finally:
         lease_keeper().drop(admission)
-        settler().settle(admission.reservation, admission.row())
+        admission.settle()
 
 
 async def _admitted_or_abandoned(
@@ -72,12 +73,12 @@ def _abandon(admitting: asyncio.Task[Admission]) -> None:
         return
     admission = admitting.result()
     admission.finish(Ending.ABORTED, Code.CLIENT_GONE)
-    settler().settle(admission.reservation, admission.row())
+    admission.settle()
 
 
 async def _admit(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admission:
     keys = ReservationKeys(principal.tenant_id, principal.key_id, facts.request_id)
-    is_fresh, has_place = False, False
+    is_fresh, has_place, refusal = False, False, store_unavailable()
     try:
         for _ in range(MAX_ATTEMPTS):
             decision = _decide(principal, facts, fleet)
@@ -87,13 +88,16 @@ async def _admit(principal: Principal, facts: RequestFacts, fleet: FleetFacts | 
             reservation = Reservation(keys, _reservation_fields(principal, facts, decision.max_tokens))
             outcome = await reserve(reservation, _policy(principal), is_fresh=is_fresh)
             if isinstance(outcome, NoRoom):
-                raise _no_room(outcome)
+                refusal = _no_room(outcome)
+                if outcome.rate is None and await somebody_left(principal.tenant_id):
+                    continue
+                raise refusal
             has_place = has_place or isinstance(outcome, Reserved)
             if isinstance(outcome, Reserved) and is_current(principal):
                 ADMITTED.labels(facts.endpoint).inc()
                 return Admission(principal, facts, reservation, decision.max_tokens, outcome.rate)
             principal, is_fresh = await reload_principal(principal), True
-        raise store_unavailable()
+        raise refusal
     except Denied:
         if has_place:
             settler().release(keys)

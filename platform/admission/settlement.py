@@ -40,8 +40,9 @@ class Settler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._recent: deque[Settled] = deque()
 
-    def settle(self, reservation: Reservation, row: Mapping[str, str]) -> None:
-        self._start(self._settle(reservation, row))
+    def settle(self, reservation: Reservation, row: Mapping[str, str]) -> "asyncio.Task[None]":
+        """In the background; the task is there to be watched, not to be awaited by a handler."""
+        return self._start(self._settle(reservation, row))
 
     def release(self, keys: ReservationKeys) -> None:
         self._start(_until_done(keys.request_id, lambda: release(keys)))
@@ -52,10 +53,11 @@ class Settler:
             if late:
                 log.error("settlements_left_to_the_sweeper", num_requests=len(late))
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _settle(self, reservation: Reservation, row: Mapping[str, str]) -> None:
         keys = reservation.keys

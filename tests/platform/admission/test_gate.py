@@ -162,6 +162,30 @@ async def test_refusals_leave_neither_row_nor_place(
     assert [row["request_id"] for row in rows()] == ["first", "a"]
 
 
+async def test_one_at_a_time_is_never_refused_for_the_request_before(
+    loop_store: redis.Redis, principal: Principal, facts: Facts, rows: Rows
+) -> None:
+    """Each comes before the settlement of the last has been made."""
+    await pass_gate(principal, facts("first"))
+    limited = replace(principal, max_concurrent=1)
+    for number in range(50):
+        async with gate(limited, facts(f"r{number}")) as admission:
+            admission.finish(Ending.FINISHED)
+    await finish_settlements()
+    assert len(rows()) == 51
+
+
+async def test_a_place_that_stays_taken_is_not_waited_for(
+    loop_store: redis.Redis, principal: Principal, facts: Facts, rows: Rows
+) -> None:
+    await pass_gate(principal, facts("first"))
+    limited = replace(principal, max_concurrent=2)
+    async with gate(limited, facts("a")), gate(limited, facts("b")) as leaver:
+        assert (await refusal(limited, facts("c"))).code is Code.CONCURRENCY_LIMIT_EXCEEDED
+        leaver.finish(Ending.FINISHED)  # but it never gets through the door
+        assert (await refusal(limited, facts("d"))).code is Code.CONCURRENCY_LIMIT_EXCEEDED
+
+
 async def test_headers_tell_of_the_limits_that_exist(principal: Principal, facts: Facts, rows: Rows) -> None:
     assert (await pass_gate(principal, facts("a"))).headers() == {}
     limited = replace(principal, requests_per_minute=600, key_requests_per_minute=20)
