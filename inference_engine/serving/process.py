@@ -17,6 +17,7 @@ from inference_engine.execution.model_files import ModelFiles, load_model_files
 
 from .addresses import is_unix, prepare_socket
 from .inbox import StartDraining
+from .logs import ProgressLog
 from .loop import EngineLoop, Listeners
 from .metrics import StepMetrics, exported
 from .orphans import OrphanWriter
@@ -84,7 +85,7 @@ class EngineProcess:
 
         def load() -> None:
             try:
-                outcome = partial(loaded.set_result, load_runner(self._settings, files, log_progress))
+                outcome = partial(loaded.set_result, load_runner(self._settings, files, ProgressLog()))
             except Exception as error:  # whatever it is, the process reports it and ends
                 outcome = partial(loaded.set_exception, error)
             self._aio.call_soon_threadsafe(outcome)
@@ -154,8 +155,3 @@ class EngineProcess:
         await asyncio.to_thread(loop.stop, _FLUSH_S)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._orphans.flush(), _FLUSH_S)
-
-
-def log_progress(stage: str, done: int, total: int) -> None:
-    counts = {"done": done, "total": total} if total else {}
-    log.info("stage", stage=stage, **counts)

@@ -21,8 +21,8 @@ class RunnerHealth:
         self._failing_until = None
 
     def failed(self, step: int) -> bool:
-        """Returns whether the runner is broken: the step was planned when an earlier failure was known, so it had
-        none of the requests that took part in that."""
+        """Returns whether the runner is broken: the step was planned when an earlier failure was known, so it
+        had none of the requests that took part in that."""
         if self._failing_until is None:
             self._failing_until = self._last_planned
             return False

@@ -1,7 +1,6 @@
 """From settings to something that runs steps: runner, description, scheduler. Torch enters here or never."""
 
 import hashlib
-import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from inference_engine.execution.model_files import ModelFiles
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.simulation.fake_runner import FakeRunner, FakeSpeed
 
+from .cores import available_cores
 from .runner import Runner
 from .settings import Settings
 
@@ -55,7 +55,8 @@ def _load_fake(settings: Settings, files: ModelFiles) -> Loaded:
 
 
 def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Loaded:
-    prepare_environment(thread_count(settings))
+    threads = settings.threads or available_cores()
+    prepare_environment(threads)
     from inference_engine.execution.model_runner import (
         ModelRunner,
     )  # imports torch, which reads the environment
@@ -68,7 +69,7 @@ def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Lo
         num_blocks=settings.num_blocks,
         max_running=settings.max_running,
         max_step_tokens=settings.max_step_tokens,
-        threads=thread_count(settings),
+        threads=threads,
     )
     runner.warm(lambda done, total: progress("warming", done, total))
     return Loaded(runner, runner.description_fields())
@@ -108,7 +109,3 @@ def make_scheduler(settings: Settings, files: ModelFiles, num_blocks: int) -> Sc
         end_ids=frozenset(files.end_ids),
     )
     return Scheduler(config)
-
-
-def thread_count(settings: Settings) -> int:
-    return settings.threads or len(os.sched_getaffinity(0))

@@ -1,7 +1,8 @@
 """The engine's loop with the real scheduler and a fake runner, driven as by sessions, but no sockets."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from inference_engine.contract.events import Accepted, Delta, EngineMessage, Finished, Refused
@@ -152,3 +153,13 @@ class SessionUnderTest:
         endings = self.about(request_id, Finished) + self.about(request_id, Refused)
         assert len(endings) <= 1, f"{request_id} ended twice"
         return next(iter(endings), None)
+
+
+@contextmanager
+def running(runner: Any = None, **config: Any) -> Iterator[LoopUnderTest]:
+    under_test = LoopUnderTest(runner, **config)
+    under_test.start()
+    yield under_test
+    under_test.stop()
+    assert under_test.deaths == []
+    under_test.scheduler.check_integrity()

@@ -1,8 +1,5 @@
 """Final usage of orphans in a real Redis: only where the reservation still is, only the newest attempt's."""
 
-from collections.abc import AsyncIterator
-
-import pytest
 from redis.asyncio import Redis
 
 from inference_engine.contract.events import Usage
@@ -10,13 +7,6 @@ from inference_engine.serving.orphans import OrphanUsage, OrphanWriter
 from servers_of_tests import RedisServer
 
 USAGE = Usage(prompt_tokens=7, cached_tokens=3, output_tokens=5)
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = Redis.from_url(redis_url)
-    yield client
-    await client.aclose()
 
 
 async def write(redis: Redis | None, key: str, attempt: int, usage: Usage = USAGE) -> None:
