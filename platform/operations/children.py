@@ -37,10 +37,8 @@ def ledger_child() -> ChildSpec:
 
 
 def gateway_child(host: str, port: int) -> ChildSpec:
-    """Gateway and console on one port. A stuck stream must not keep it alive, hence the graceful time-out."""
-    options = ("--host", host, "--port", str(port), "--timeout-graceful-shutdown", "5")
-    quiet = ("--no-access-log", "--no-server-header", "--log-level", "warning")
-    command = (sys.executable, "-m", "uvicorn", "control_plane.asgi:application", *options, *quiet)
+    """Gateway and console on one port."""
+    command = (sys.executable, "-m", "gateway.server", "--host", host, "--port", str(port))
     return ChildSpec("gateway", command, nice=NICE_BESIDE_THE_ENGINE)
 
 

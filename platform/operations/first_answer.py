@@ -7,11 +7,17 @@ import http.client
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 PROMPT = "Explain in two sentences why the sky is blue."
 MAX_TOKENS = 80
+MAX_ATTEMPTS = 3
+PAUSE_S = 1.0
+
+
+class Unavailable(OSError):
+    """HTTP 503."""
 
 
 def stream_answer(base_url: str, model: str, key: str) -> Iterator[str]:
@@ -29,7 +35,8 @@ def stream_answer(base_url: str, model: str, key: str) -> Iterator[str]:
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
     response = connection.getresponse()
     if response.status != 200:
-        raise OSError(f"HTTP {response.status}: {response.read(500).decode('utf-8', 'replace')}")
+        failure = Unavailable if response.status == 503 else OSError
+        raise failure(f"HTTP {response.status}: {response.read(500).decode('utf-8', 'replace')}")
     for line in response:
         yield from pieces_of(line)
     connection.close()
@@ -48,24 +55,33 @@ def pieces_of(line: bytes) -> Iterator[str]:
             yield choice["delta"]["content"]
 
 
+def patient_answer(ask: Callable[[], Iterator[str]], pause: Callable[[float], None]) -> Iterator[str]:
+    """Ask again, at most twice, where nothing can serve at this moment and no text has come yet."""
+    for _ in range(MAX_ATTEMPTS - 1):
+        try:
+            yield from ask()
+            return
+        except Unavailable:
+            pause(PAUSE_S)
+    yield from ask()
+
+
 def main() -> int:
     base_url, model = sys.argv[1:]
     key = sys.stdin.readline().strip()
+    print(f"\n  > {PROMPT}\n  ", end="", flush=True)
     asked = time.monotonic()
     first_after = None
-    print(f"\n  > {PROMPT}\n  ", end="", flush=True)
     try:
-        for piece in stream_answer(base_url, model, key):
+        for piece in patient_answer(lambda: stream_answer(base_url, model, key), time.sleep):
             first_after = first_after or time.monotonic() - asked
             print(piece.replace("\n", "\n  "), end="", flush=True)
     except (OSError, http.client.HTTPException) as problem:
         print(f"\n  The first answer failed: {problem}", flush=True)
         return 1
     took = time.monotonic() - asked
-    print(
-        f"\n\n  first token after {1000 * (first_after or took):.0f} ms, all of it after {took:.1f} s",
-        flush=True,
-    )
+    times = f"first token after {1000 * (first_after or took):.0f} ms, all of it after {took:.1f} s"
+    print(f"\n\n  {times}", flush=True)
     return 0
 
 

@@ -158,8 +158,8 @@ def build_kernel() -> None:
         return
     try:
         with stage("Attention kernel") as shown:
-            command = [str(PYTHON), "-m", "inference_engine.execution.attention.build"]
-            for line in _lines_of("the compilation of the attention kernel", command):
+            program = "from inference_engine.execution.attention.build import load_kernel; load_kernel()"
+            for line in _lines_of("the attention kernel's compilation", [str(PYTHON), "-c", program]):
                 shown.say(line)
     except SetUpFailed as problem:
         say(f"{problem}\n  Octavo runs without it: slower, and answers are not batch-invariant.")

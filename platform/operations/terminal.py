@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 WIDTH = 100
 PLAIN_INTERVAL_S = 10.0
@@ -33,8 +33,7 @@ class Stage:
     def end(self, outcome: str) -> None:
         self._draw(outcome)
         if self._live:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            _write("\n")
 
     def done(self, note: str = "") -> None:
         self.end(f"done in {self._seconds():.1f} s{'  ' + note if note else ''}")
@@ -44,8 +43,7 @@ class Stage:
 
     def _draw(self, text: str) -> None:
         line = f"  {self.title:<22} {text}"[:WIDTH]
-        sys.stdout.write(f"\r\033[K{line}" if self._live else f"{line}\n")
-        sys.stdout.flush()
+        _write(f"\r\033[K{line}" if self._live else f"{line}\n")
 
 
 @contextmanager
@@ -61,5 +59,11 @@ def stage(title: str) -> Iterator[Stage]:
 
 
 def say(text: str = "") -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    _write(f"{text}\n")
+
+
+def _write(text: str) -> None:
+    """A reader who has gone away, or a closed terminal, is no reason to stop what goes on."""
+    with suppress(OSError):
+        sys.stdout.write(text)
+        sys.stdout.flush()

@@ -4,7 +4,6 @@ PYTHONPATH=.:platform python -m operations.up
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -142,7 +141,7 @@ async def run_until_signalled(installation: Installation) -> int:
     except StartFailed as problem:
         say(f"\n{problem}")
         status = 1
-    with contextlib.suppress(asyncio.CancelledError):
+    finally:
         await supervisor.stop()
     say("Stopped.")
     return status
