@@ -1,6 +1,6 @@
 """Messages from an engine to a gateway."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from .codes import Code, FinishReason
 from .requests import Message
@@ -87,12 +87,12 @@ class Description(Message, frozen=True, tag="description", kw_only=True):
     tokenizer_json: bytes
     tokenizer_hash: str
     chat_template: str | None = None
-    template_tokens: dict[str, str] = {}
+    template_tokens: dict[str, str] = field(default_factory=dict)
     """The special tokens a chat template may name: bos_token, eos_token, ..."""
-    special_ids: list[int] = []
-    end_ids: list[int] = []
+    special_ids: list[int] = field(default_factory=list)
+    end_ids: list[int] = field(default_factory=list)
     """Union of generation config, tokenizer and chat template."""
-    generation_defaults: dict[str, float] = {}
+    generation_defaults: dict[str, float] = field(default_factory=dict)
     """temperature, top_p, top_k where the model's generation config names them."""
     context_length: int
     vocab_size: int
@@ -146,7 +146,7 @@ class StepObserved(Message, frozen=True, tag="step_observed", kw_only=True):
 
     step: int
     rows: list[ObservedRow]
-    blocks_by_tenant: dict[str, int] = {}
+    blocks_by_tenant: dict[str, int] = field(default_factory=dict)
     step_ms: float = 0.0
 
 

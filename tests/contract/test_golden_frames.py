@@ -7,7 +7,7 @@ import pytest
 from msgspec import Struct, structs
 
 from inference_engine.contract.codes import FinishReason
-from inference_engine.contract.events import EngineMessage, Finished, Timeline, Usage
+from inference_engine.contract.events import EngineMessage, Finished, StepObserved, Timeline, Usage
 from inference_engine.contract.registry import decode_record, encode_record
 from inference_engine.contract.requests import GatewayMessage
 from inference_engine.contract.wire import (
@@ -75,3 +75,12 @@ def test_absent_optional_fields_of_an_older_engine_take_their_defaults() -> None
     expected = Finished(request_id="req-1", reason=FinishReason.LENGTH, usage=usage)
     assert frame.messages == [expected]
     assert (expected.attempt, expected.timeline, frame.has_work) == (0, Timeline(), False)
+
+
+def test_fields_at_their_defaults_take_no_bytes() -> None:
+    """What makes an added optional field invisible to an older peer until somebody sets it."""
+    usage = Usage(prompt_tokens=6, output_tokens=3)
+    plain = Finished(request_id="r", reason=FinishReason.LENGTH, usage=usage)
+    observed = StepObserved(step=1, rows=[])
+    assert engine_frame([plain], step=1, has_work=False).count(b"timeline") == 0
+    assert b"blocks_by_tenant" not in engine_frame([observed], step=1, has_work=False)
