@@ -12,7 +12,7 @@ import httpx
 import redis
 
 from inference_engine.contract.events import Stats
-from inference_engine.contract.registry import decode_record, record_key
+from inference_engine.contract.registry import ReplicaRecord, decode_record, record_key
 from octavo_stack import Stack
 from servers_of_tests import wait_until
 
@@ -149,9 +149,25 @@ class Service:
         )
 
     def engine_stats(self, name: str = "engine") -> Stats:
+        """As of the last heartbeat."""
+        record = self._record(name)
+        return Stats() if record is None else record.stats
+
+    def settled_stats(self, name: str = "engine") -> Stats:
+        """As of a heartbeat that is still to come, with nothing under way."""
+        since = time.time()
+
+        def is_fresh() -> bool:
+            record = self._record(name)
+            return record is not None and record.heartbeat_at > since and self.is_idle()
+
+        wait_until(is_fresh, "an idle heartbeat", SETTLED_CEILING_S)
+        return self.engine_stats(name)
+
+    def _record(self, name: str) -> ReplicaRecord | None:
         with closing(self._redis()) as client:
             found = client.get(record_key(name))
-        return decode_record(found).stats if isinstance(found, bytes) else Stats()
+        return decode_record(found) if isinstance(found, bytes) else None
 
     def num_leases(self) -> int:
         """Requests in flight, of all tenants."""

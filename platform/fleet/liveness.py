@@ -3,6 +3,9 @@
 from inference_engine.contract.limits import SILENCE_LIMIT_S
 
 CHECK_INTERVAL_S = 0.1
+STALL_LIMIT_S = 10.0
+"""Longer than any step: 512 tokens at the end of a long context take a busy CPU more than a second, and an
+engine that computes is not lost. A stopped or dead process shows by its silence long before."""
 LATE_CHECK_S = 0.3
 """A check this late means that we stood still, not the engine: that time is not held against it."""
 
@@ -10,8 +13,8 @@ LATE_CHECK_S = 0.3
 class Liveness:
     """One session's pulse: frames must come, and steps must pass while the engine holds work of ours."""
 
-    def __init__(self, now: float, silence_limit_s: float = SILENCE_LIMIT_S) -> None:
-        self.silence_limit_s = silence_limit_s
+    def __init__(self, now: float, stall_limit_s: float = STALL_LIMIT_S) -> None:
+        self._stall_limit_s = stall_limit_s
         self._frame_at = now
         self._progress_at = now
         self._checked_at = now
@@ -30,9 +33,9 @@ class Liveness:
         self._forgive_our_own_pause(now)
         if not has_requests:
             self._progress_at = now
-        if now - self._frame_at > self.silence_limit_s:
+        if now - self._frame_at > SILENCE_LIMIT_S:
             return f"silent for {now - self._frame_at:.1f} s"
-        if self._has_work and now - self._progress_at > self.silence_limit_s:
+        if self._has_work and now - self._progress_at > self._stall_limit_s:
             return f"no step for {now - self._progress_at:.1f} s with work waiting"
         return None
 

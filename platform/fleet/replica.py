@@ -7,6 +7,7 @@ import structlog
 
 from fleet.cancelling import cancelled
 from fleet.failures import SessionFailed
+from fleet.liveness import STALL_LIMIT_S
 from fleet.session import EngineSession
 from inference_engine.contract.events import Description
 from inference_engine.contract.registry import ReplicaRecord, ReplicaState
@@ -21,9 +22,13 @@ class Replica:
     """Keeps one session open while the record lives, and a living session even when the record is gone."""
 
     def __init__(
-        self, record: ReplicaRecord, on_description: Callable[[Description], None] | None = None
+        self,
+        record: ReplicaRecord,
+        on_description: Callable[[Description], None] | None = None,
+        stall_limit_s: float = STALL_LIMIT_S,
     ) -> None:
         self.record = record
+        self._stall_limit_s = stall_limit_s
         self._on_description = on_description
         self.session: EngineSession | None = None
         self.is_listed = True
@@ -54,7 +59,7 @@ class Replica:
     async def _keep_connected(self) -> None:
         delay = FIRST_DELAY_S
         while self.is_listed:
-            session = EngineSession(self.record)
+            session = EngineSession(self.record, self._stall_limit_s)
             try:
                 await session.open()
             except SessionFailed as error:

@@ -12,7 +12,7 @@ from fleet.cancelling import cancelled
 from fleet.failures import EngineLost, SessionFailed
 from fleet.frames import frames_of
 from fleet.generation import Event, Generation
-from fleet.liveness import CHECK_INTERVAL_S, Liveness
+from fleet.liveness import CHECK_INTERVAL_S, STALL_LIMIT_S, Liveness
 from inference_engine.contract.events import (
     Accepted,
     Delta,
@@ -43,7 +43,7 @@ CHANNEL_OPTIONS = [
 class EngineSession:
     """Requests of this gateway on one engine. What is sent within one tick of the event loop is one frame."""
 
-    def __init__(self, record: ReplicaRecord) -> None:
+    def __init__(self, record: ReplicaRecord, stall_limit_s: float = STALL_LIMIT_S) -> None:
         self.record = record
         self.description: Description | None = None
         self.stats = record.stats
@@ -56,7 +56,7 @@ class EngineSession:
         self._outbox_filled.set()
         self._described = asyncio.Event()
         self._lost = asyncio.Event()
-        self._liveness = Liveness(time.monotonic())
+        self._liveness = Liveness(time.monotonic(), stall_limit_s)
         self._tasks: list[asyncio.Task[None]] = []
         self._handlers: dict[type, Callable[..., None]] = {
             Delta: self._on_event,

@@ -1,6 +1,6 @@
-"""uvicorn's HTTP protocol with limits on what comes before the application: bytes and time of a request's head.
+"""uvicorn's HTTP protocol with limits on what comes before the application: bytes and time of a head.
 
-uvicorn (on httptools) has neither, and answers what it can't parse in plain text; here that is OpenAI's shape.
+uvicorn (on httptools) has neither, and answers what it can't parse in plain text; here it is OpenAI's shape.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Request line and headers, as far as they come in pieces; exchange.py has the tighter limit on whole ones."""
+"""Of a head that comes in pieces; exchange.py has the tighter limit, on whole ones."""
 HEAD_TIMEOUT_S = 10.0
 MAX_PIPELINED = 4
 

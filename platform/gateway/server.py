@@ -17,14 +17,14 @@ from gateway.http_protocol import GuardedHttpProtocol
 APPLICATION = "control_plane.asgi:application"
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
-"""Longer than clients and load balancers keep an idle connection, so that they close it, not we under a request."""
+"""Longer than clients keep an idle connection, so that we don't close it under their next request."""
 GRACEFUL_SHUTDOWN_S = 5
 
 log = structlog.get_logger("gateway")
 
 
 def server_config(graceful_shutdown_s: int) -> uvicorn.Config:
-    """A stuck stream must not keep a stopping process alive, so `graceful_shutdown_s` has no way to be unset."""
+    """A stuck stream must not keep a stopping process alive: the time for a graceful end is always set."""
     return uvicorn.Config(
         APPLICATION,
         http=GuardedHttpProtocol,

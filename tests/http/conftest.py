@@ -34,7 +34,7 @@ def stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
 
 @pytest.fixture(scope="session")
 def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
-    """Everything, with a fake engine of 64 places and little memory; its engine may be killed and restarted."""
+    """Everything, with a fake engine of 64 places, which may be killed and restarted."""
     with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
         stack = Stack(Path(home), redis_binary, smollm2_dir)
         try:

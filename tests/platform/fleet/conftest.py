@@ -40,7 +40,7 @@ async def engine(socket_folder: Path) -> AsyncIterator[ScriptedEngine]:
 
 @pytest.fixture
 async def fleet(redis: "Redis[Any]") -> AsyncIterator[Fleet]:
-    fleet = Fleet(redis, poll_interval_s=0.02)
+    fleet = Fleet(redis, poll_interval_s=0.02, stall_limit_s=1.0)
     await fleet.start()
     yield fleet
     await fleet.stop()

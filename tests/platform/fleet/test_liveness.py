@@ -26,7 +26,7 @@ def test_a_second_of_silence_is_a_loss() -> None:
 
 def test_steps_that_stand_still_are_a_loss_only_with_work_and_requests() -> None:
     for has_work, has_requests, is_lost in [(True, True, True), (True, False, False), (False, True, False)]:
-        pulse = Liveness(now=0.0)
+        pulse = Liveness(now=0.0, stall_limit_s=1.0)
         reasons = []
         for tenth in range(1, 20):
             pulse.frame(7, has_work, tenth / 10)
@@ -35,7 +35,7 @@ def test_steps_that_stand_still_are_a_loss_only_with_work_and_requests() -> None
 
 
 def test_the_time_counts_from_the_first_request() -> None:
-    pulse = Liveness(now=0.0)
+    pulse = Liveness(now=0.0, stall_limit_s=1.0)
     for tenth in range(1, 100):
         pulse.frame(7, True, tenth / 10)
         assert pulse.loss(tenth / 10, has_requests=tenth > 95) is None
