@@ -86,7 +86,7 @@ class TenantAdmin(UndeletableAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(UndeletableAdmin):
-    list_display = ("public_id", "name", "tenant", "created_at", "expires_at", "revoked_at")
+    list_display = ("public_id", "name", "tenant", "usable", "created_at", "expires_at", "revoked_at")
     list_filter = ("tenant",)
     list_select_related = ("tenant",)
     search_fields = ("public_id", "name", "tenant__name")
@@ -103,6 +103,10 @@ class ApiKeyAdmin(UndeletableAdmin):
     )
     readonly_fields = ("public_id", "created_at", "revoked_at")
     actions = ("revoke",)
+
+    @admin.display(boolean=True)
+    def usable(self, key: ApiKey) -> bool:
+        return key.is_usable
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "tenant") if obj else self.readonly_fields

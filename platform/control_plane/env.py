@@ -7,9 +7,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
-FALSE_WORDS = frozenset({"0", "false", "no", "off"})
-
 
 class Environment:
     """Reads settings from a mapping; every value that can't be read is named in the error, never shown."""
@@ -51,16 +48,6 @@ class Environment:
         if not minimum <= value <= maximum:
             raise ImproperlyConfigured(f"{name} must be from {minimum} to {maximum}")
         return value
-
-    def flag(self, name: str, default: bool) -> bool:
-        text = self.text(name)
-        if text is None:
-            return default
-        if text.lower() in TRUE_WORDS:
-            return True
-        if text.lower() in FALSE_WORDS:
-            return False
-        raise ImproperlyConfigured(f"{name} must be one of 1, 0, true, false, yes, no, on, off")
 
     def words(self, name: str, default: list[str]) -> list[str]:
         """A comma-separated list."""

@@ -105,6 +105,11 @@ LOGGING = logging_config(OCTAVO_LOG_LEVEL)
 REDIS_URL = env.text("OCTAVO_REDIS_URL", "REDIS_URL") or f"unix://{OCTAVO_HOME / 'run' / 'redis.sock'}"
 OCTAVO_REDIS_TIMEOUT_SECONDS = env.number("OCTAVO_REDIS_TIMEOUT_SECONDS", 1.0, minimum=0.05, maximum=30.0)
 
+# Mutual TLS with engines on other machines; the engine reads the same names.
+OCTAVO_TLS_CERT = env.text("OCTAVO_TLS_CERT")
+OCTAVO_TLS_KEY = env.text("OCTAVO_TLS_KEY")
+OCTAVO_TLS_CA = env.text("OCTAVO_TLS_CA")
+
 # Admission.
 OCTAVO_DEFAULT_OUTPUT_TOKENS = env.integer("OCTAVO_DEFAULT_OUTPUT_TOKENS", 1024, minimum=1)
 OCTAVO_RATE_BURST_FRACTION = env.number("OCTAVO_RATE_BURST_FRACTION", 0.1, minimum=0.0, maximum=1.0)

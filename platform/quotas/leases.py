@@ -71,7 +71,7 @@ class LeaseKeeper:
             try:
                 await self.renew()
             except (RedisError, OSError) as error:
-                log.warning("lease_renewal_failed", num_leases=len(self._leases), error=str(error))
+                log.warning("lease_renewal_failed", num_leases=self.num_held, error=str(error))
 
     async def renew(self) -> None:
         """Raises RedisError."""

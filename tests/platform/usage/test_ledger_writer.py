@@ -74,6 +74,7 @@ def test_a_request_that_arrives_twice_is_one_row_and_the_first_counts(
     append("r1", output_tokens="12")
     drain(store)
     assert [entry.output_tokens for entry in LedgerEntry.objects.all()] == [3]
+    assert not store.exists(dead_letter_key(bucket_key(7, "ledger")))
     assert left_in_streams(store) == (0, 0)
 
 
