@@ -58,12 +58,14 @@ class EngineNews:
     def __init__(self, log: Path) -> None:
         self._log = log
         self._begin = log.stat().st_size if log.exists() else 0
+        self._latest = "starting"
 
     def latest(self) -> str:
-        if not self._log.exists() or self._log.stat().st_size <= self._begin:
-            return "starting"
-        lines = last_lines(self._log, 1)
-        return describe(lines[0]) if lines else "starting"
+        """From the newest line that can be read; earlier runs do not count."""
+        if self._log.exists() and self._log.stat().st_size > self._begin:
+            described = filter(None, map(describe, reversed(last_lines(self._log, 5))))
+            self._latest = next(described, self._latest)
+        return self._latest
 
 
 def describe(line: str) -> str:

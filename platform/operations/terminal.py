@@ -19,11 +19,10 @@ class Stage:
         self.title = title
         self._started = self._said_at = time.monotonic()
         self._live = sys.stdout.isatty()
-        self._note = ""
+        self._line = ""
         self._draw("...")
 
     def say(self, note: str) -> None:
-        self._note = note
         if self._live:
             self._draw(f"{self._seconds():.0f} s  {note}")
         elif time.monotonic() - self._said_at > PLAIN_INTERVAL_S:
@@ -35,14 +34,17 @@ class Stage:
         if self._live:
             _write("\n")
 
-    def done(self, note: str = "") -> None:
-        self.end(f"done in {self._seconds():.1f} s{'  ' + note if note else ''}")
+    def done(self) -> None:
+        self.end(f"done in {self._seconds():.1f} s")
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started
 
     def _draw(self, text: str) -> None:
-        line = f"  {self.title:<22} {text}"[:WIDTH]
+        line = f"  {self.title:<22} {text}"[:WIDTH].rstrip()
+        if line == self._line:
+            return
+        self._line = line
         _write(f"\r\033[K{line}" if self._live else f"{line}\n")
 
 
