@@ -65,7 +65,8 @@ def kept_probabilities(logits: Tensor, row: SamplingRow) -> dict[int, float]:
     highest = allowed[ranked[0]]
     weight = {id_: math.exp((allowed[id_] - highest) / params.temperature) for id_ in ranked}
     ranked = ranked[: params.top_k or len(ranked)]
-    mass, reached, kept = math.fsum(weight[id_] for id_ in ranked), 0.0, []
+    mass, reached = math.fsum(weight[id_] for id_ in ranked), 0.0
+    kept: list[int] = []
     for id_ in ranked:
         if kept and params.top_p < 1 and reached >= params.top_p * mass:
             break

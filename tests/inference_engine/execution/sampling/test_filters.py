@@ -57,7 +57,7 @@ def test_draws_follow_the_filtered_distribution(params: dict) -> None:
 
 def test_the_statistic_sees_a_wrong_temperature() -> None:
     logits = random_logits(1, 400, seed=11, spread=1.5)[0]
-    kept = kept_probabilities(logits, make_row(temperature=1.1))
+    kept = kept_probabilities(logits, make_row(temperature=1.2))
     assert chi_square_excess(draws(logits), kept, 400) > 8
 
 
