@@ -1,4 +1,4 @@
-"""Our logits and tokens against the model's own eager attention in transformers, in fp32, one text at a time."""
+"""Our logits and tokens against the eager attention of transformers, in fp32, one text at a time."""
 
 from pathlib import Path
 from typing import Any
