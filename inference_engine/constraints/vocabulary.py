@@ -1,0 +1,41 @@
+"""The model's tokens as llguidance sees them: the bytes of each, and which ids end an output."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from llguidance import LLTokenizer
+
+WORD_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Built once an engine (about a second), shared by all its matchers."""
+
+    tokenizer: LLTokenizer
+    tokenizer_json: bytes
+    size: int
+    """The model's vocabulary: the number of logits in a row, rows of padding included."""
+    end_ids: frozenset[int]
+
+    @property
+    def num_words(self) -> int:
+        """int32 words in one mask row: bit i of word w is token id 32 w + i."""
+        return (self.size + WORD_BITS - 1) // WORD_BITS
+
+
+class UnsupportedTokenizer(ValueError):
+    """llguidance can't read this tokenizer, so the model serves no constraints."""
+
+
+def load_vocabulary(tokenizer_json: bytes, *, vocab_size: int, end_ids: Iterable[int]) -> Vocabulary:
+    """From the bytes of a tokenizer.json. Raises UnsupportedTokenizer."""
+    ids = sorted(id_ for id_ in end_ids if id_ < vocab_size)
+    if not ids:
+        raise UnsupportedTokenizer("a model without end ids can't end a constrained output")
+    slices = LLTokenizer.json_slices()
+    try:
+        tokenizer = LLTokenizer(tokenizer_json.decode(), n_vocab=vocab_size, eos_token=ids, slices=slices)
+    except ValueError as error:
+        raise UnsupportedTokenizer(str(error)) from error
+    return Vocabulary(tokenizer, tokenizer_json, vocab_size, frozenset(ids))
