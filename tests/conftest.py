@@ -7,10 +7,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management.commands.flush import Command as Flush
 from django.db import connections
 
+from audit.guards import install_guards, remove_guards
 from isolated_environment import HOME
 from operations.redis_server import find_redis_server
 from requirements_of_tests import require
@@ -91,6 +94,22 @@ def compiler() -> Path:
     require(found, "no C++ compiler (g++)")
     assert found is not None
     return Path(found)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def flush_empties_the_audit_trail_too() -> Iterator[None]:
+    """Between tests only: the trail's triggers refuse everybody else's flush."""
+    handle = Flush.handle
+
+    def handle_without_guards(command: Flush, **options: Any) -> None:
+        connection = connections[options["database"]]
+        remove_guards(connection)
+        handle(command, **options)
+        install_guards(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Flush, "handle", handle_without_guards)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from api_keys.principal import Principal, principal_of
 from api_keys.principal_cache import CachedKey, PrincipalCache
+from api_keys.scopes import Scope
 from api_keys.secrets_format import parse_authorization
 from api_keys.selectors import find_key
 from inference_engine.contract.codes import Code
@@ -26,7 +27,9 @@ _lookups = ThreadPoolExecutor(max_workers=2, thread_name_prefix="api-key-lookup"
 
 
 async def authenticate(authorization: bytes | str | None) -> Principal:
-    """Raises Denied: INVALID_API_KEY for whatever is no usable key, STORE_UNAVAILABLE if nobody can tell."""
+    """Raises Denied: INVALID_API_KEY for whatever is no usable key, STORE_UNAVAILABLE if nobody can tell,
+    INSUFFICIENT_PERMISSIONS for a key that is for something other than inference.
+    """
     presented = parse_authorization(authorization)
     if presented is None:
         raise _invalid_key()
@@ -56,6 +59,8 @@ def forget_principals() -> None:
 def _usable(principal: Principal) -> Principal:
     if principal.expires_at is not None and principal.expires_at <= timezone.now():
         raise _invalid_key()
+    if Scope.INFERENCE.value not in principal.scopes:
+        raise Denied(Code.INSUFFICIENT_PERMISSIONS, "This API key is not for inference.")
     return principal
 
 

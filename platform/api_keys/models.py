@@ -3,6 +3,7 @@
 from django.db import models
 from django.utils import timezone
 
+from api_keys.scopes import default_scopes, validate_scopes
 from tenants.models import Limits, Tenant
 
 
@@ -11,6 +12,9 @@ class ApiKey(Limits):
     digest = models.BinaryField(max_length=32, editable=False, help_text="SHA-256 of the secret.")
     name = models.CharField(max_length=100)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="api_keys")
+    scopes = models.JSONField(
+        default=default_scopes, validators=[validate_scopes], help_text="What the key may be used for."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

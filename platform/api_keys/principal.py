@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from api_keys.models import ApiKey
+from api_keys.scopes import Scope
 from inference_engine.contract.requests import ServiceClass
 from tenants.models import TenantStatus
 
@@ -28,6 +29,7 @@ class Principal:
     max_output_tokens: int | None = None
     allowed_models: frozenset[str] | None = None
     """None: every model."""
+    scopes: frozenset[str] = frozenset({Scope.INFERENCE.value})
     generation: int = 0
     """Of the cache it was loaded into; another one now means that what was known may be out of date."""
 
@@ -53,6 +55,7 @@ def principal_of(key: ApiKey, generation: int) -> Principal:
         key_requests_per_minute=key.requests_per_minute,
         max_output_tokens=tenant.max_output_tokens,
         allowed_models=_both(tenant.allowed_models, key.allowed_models),
+        scopes=frozenset(key.scopes),
         generation=generation,
     )
 

@@ -7,12 +7,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from api_keys.models import ApiKey
+from api_keys.scopes import default_scopes
 from api_keys.secrets_format import draw_key
 from audit.services import record
 from tenants.models import Tenant
 from tenants.policy_epochs import raise_policy_epoch
 
-CHANGEABLE = frozenset({"name", "expires_at", "max_concurrent", "requests_per_minute", "allowed_models"})
+CHANGEABLE = frozenset(
+    {"name", "scopes", "expires_at", "max_concurrent", "requests_per_minute", "allowed_models"}
+)
 
 
 @transaction.atomic
@@ -24,9 +27,13 @@ def create_key(
     max_concurrent: int | None = None,
     requests_per_minute: int | None = None,
     allowed_models: list[str] | None = None,
+    scopes: list[str] | None = None,
     actor: str = "system",
 ) -> tuple[ApiKey, str]:
-    """The key and its plaintext, which is nowhere kept: show it once. Raises ValidationError."""
+    """The key and its plaintext, which is nowhere kept: show it once. Raises ValidationError.
+
+    `scopes` is for inference unless given.
+    """
     drawn = draw_key()
     key = ApiKey(
         public_id=drawn.public_id,
@@ -37,10 +44,12 @@ def create_key(
         max_concurrent=max_concurrent,
         requests_per_minute=requests_per_minute,
         allowed_models=allowed_models,
+        scopes=default_scopes() if scopes is None else scopes,
     )
     key.full_clean()
     key.save()
-    record(actor, "api_key.create", _subject(key), {"tenant": tenant.pk, "name": name})
+    fields = {name: getattr(key, name) for name in sorted(CHANGEABLE)}
+    record(actor, "api_key.create", _subject(key), {"tenant": tenant.pk, **fields}, tenant_id=tenant.pk)
     return key, drawn.plaintext
 
 
@@ -50,14 +59,13 @@ def update_key(key: ApiKey, *, actor: str = "system", **changes: Any) -> ApiKey:
     if unknown:
         raise TypeError(f"not changeable: {', '.join(sorted(unknown))}")
     current = ApiKey.objects.select_for_update().get(pk=key.pk)
+    before = {name: getattr(current, name) for name in changes}
     for name, value in changes.items():
         setattr(current, name, value)
     current.full_clean()
     current.save(update_fields=list(changes))
     raise_policy_epoch(current.tenant)
-    record(
-        actor, "api_key.update", _subject(current), {name: _plain(value) for name, value in changes.items()}
-    )
+    record(actor, "api_key.update", _subject(current), changes, before=before, tenant_id=current.tenant_id)
     return current
 
 
@@ -68,13 +76,17 @@ def revoke_key(key: ApiKey, *, actor: str = "system") -> ApiKey:
     key.refresh_from_db(fields=["revoked_at"])
     if revoked:
         raise_policy_epoch(key.tenant)
-        record(actor, "api_key.revoke", _subject(key))
+        after = {"revoked_at": key.revoked_at}
+        record(
+            actor,
+            "api_key.revoke",
+            _subject(key),
+            after,
+            before={"revoked_at": None},
+            tenant_id=key.tenant_id,
+        )
     return key
 
 
 def _subject(key: ApiKey) -> str:
     return f"api_key:{key.public_id}"
-
-
-def _plain(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value

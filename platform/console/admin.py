@@ -15,6 +15,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 
 from api_keys.models import ApiKey
 from api_keys.services import create_key, revoke_key, update_key
+from audit.logins import user_actor
 from audit.models import AuditRecord
 from console.read_only import ReadOnlyAdmin, UndeletableAdmin
 from tenants.models import Tenant
@@ -25,8 +26,8 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
-def operator_name(request: HttpRequest) -> str:
-    return request.user.get_username()
+def actor_of(request: HttpRequest) -> str:
+    return user_actor(request.user.get_username())
 
 
 def changes_of(form: Any) -> dict[str, Any]:
@@ -62,19 +63,19 @@ class TenantAdmin(UndeletableAdmin):
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
         if change:
-            update_tenant(obj, actor=operator_name(request), **changes_of(form))
+            update_tenant(obj, actor=actor_of(request), **changes_of(form))
         else:
-            obj.pk = create_tenant(actor=operator_name(request), **form.cleaned_data).pk
+            obj.pk = create_tenant(actor=actor_of(request), **form.cleaned_data).pk
 
     @admin.action(description="Suspend", permissions=["change"])
     def suspend(self, request: HttpRequest, chosen: QuerySet[Tenant]) -> None:
         for tenant in chosen:
-            suspend_tenant(tenant, actor=operator_name(request))
+            suspend_tenant(tenant, actor=actor_of(request))
 
     @admin.action(description="Activate", permissions=["change"])
     def activate(self, request: HttpRequest, chosen: QuerySet[Tenant]) -> None:
         for tenant in chosen:
-            activate_tenant(tenant, actor=operator_name(request))
+            activate_tenant(tenant, actor=actor_of(request))
 
     def has_new_key_permission(self, request: HttpRequest, object_id: int | None = None) -> bool:
         return request.user.has_perm("api_keys.add_apikey")
@@ -113,9 +114,9 @@ class ApiKeyAdmin(UndeletableAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if change:
-            update_key(obj, actor=operator_name(request), **changes_of(form))
+            update_key(obj, actor=actor_of(request), **changes_of(form))
             return
-        created, plaintext = create_key(actor=operator_name(request), **form.cleaned_data)
+        created, plaintext = create_key(actor=actor_of(request), **form.cleaned_data)
         obj.pk, obj.public_id = created.pk, created.public_id
         request.created_key = plaintext  # type: ignore[attr-defined]  # for this one answer, kept nowhere
 
@@ -136,7 +137,7 @@ class ApiKeyAdmin(UndeletableAdmin):
     @admin.action(description="Revoke", permissions=["change"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiKey]) -> None:
         for key in chosen:
-            revoke_key(key, actor=operator_name(request))
+            revoke_key(key, actor=actor_of(request))
         self.message_user(request, "Revoked; open streams end within a second.", messages.SUCCESS)
 
 

@@ -40,6 +40,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "audit.origin.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "console.content_policy.ContentPolicyMiddleware",
@@ -96,6 +97,9 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Lax"
+
+# The audit chain's head, outside the database: only ever added to.
+OCTAVO_AUDIT_HEAD_FILE = env.text("OCTAVO_AUDIT_HEAD_FILE") or str(OCTAVO_HOME / "audit_head")
 
 OCTAVO_LOG_LEVEL = (env.text("OCTAVO_LOG_LEVEL") or "INFO").upper()
 configure_structlog()

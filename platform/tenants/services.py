@@ -31,7 +31,7 @@ def create_tenant(name: str, *, actor: str = "system", **fields: Any) -> Tenant:
     tenant = Tenant(name=name, **{"slug": slugify(name)[:64], **fields})
     tenant.full_clean()
     tenant.save()
-    record(actor, "tenant.create", _subject(tenant), {"name": name, **fields})
+    record(actor, "tenant.create", _subject(tenant), {"name": name, **fields}, tenant_id=tenant.pk)
     return tenant
 
 
@@ -40,12 +40,13 @@ def update_tenant(tenant: Tenant, *, actor: str = "system", **changes: Any) -> T
     """Applies `changes`; in force on the tenant's very next request."""
     _refuse_unknown(changes)
     current = Tenant.objects.select_for_update().get(pk=tenant.pk)
+    before = {name: getattr(current, name) for name in changes}
     for name, value in changes.items():
         setattr(current, name, value)
     current.full_clean()
     current.save(update_fields=list(changes))
     raise_policy_epoch(current)
-    record(actor, "tenant.update", _subject(current), changes)
+    record(actor, "tenant.update", _subject(current), changes, before=before, tenant_id=current.pk)
     return current
 
 

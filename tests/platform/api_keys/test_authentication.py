@@ -45,6 +45,18 @@ def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield seen
 
 
+async def test_a_key_without_the_inference_scope_is_refused_from_the_next_request_on(
+    key_and_secret: KeyAndSecret, in_thread: InThread
+) -> None:
+    key, plaintext = key_and_secret
+    principal = await authenticate(f"Bearer {plaintext}")
+    await in_thread(update_key, key, scopes=["batch", "management"])
+    with pytest.raises(Denied) as caught:
+        await reload_principal(principal)
+    assert caught.value.code is Code.INSUFFICIENT_PERMISSIONS
+    assert (await refusal(f"Bearer {plaintext}")).code is Code.INSUFFICIENT_PERMISSIONS
+
+
 async def test_a_key_names_its_tenant_and_limits(any_database: str, in_thread: InThread) -> None:
     tenant = await in_thread(
         create_tenant, "Acme", weight=2.0, service_class="bulk", max_concurrent=4, allowed_models=["a", "b"]

@@ -48,8 +48,29 @@ def test_changing_a_keys_limits_raises_its_tenants_epoch(key_and_secret: tuple[A
     assert (key.max_concurrent, key.tenant.policy_epoch) == (2, 2)
 
 
-@pytest.mark.parametrize("fields", [{"name": ""}, {"max_concurrent": 0}, {"allowed_models": {"a": 1}}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""},
+        {"max_concurrent": 0},
+        {"allowed_models": {"a": 1}},
+        {"scopes": []},
+        {"scopes": ["root"]},
+        {"scopes": ["batch", "batch"]},
+        {"scopes": "batch"},
+        {"scopes": [1]},
+    ],
+)
 def test_wrong_fields_are_refused(tenant: Tenant, fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         create_key(tenant, **{"name": "k", **fields})  # type: ignore[arg-type]
     assert not ApiKey.objects.exists()
+
+
+def test_a_change_is_on_record_with_before_and_after(key_and_secret: tuple[ApiKey, str]) -> None:
+    key = key_and_secret[0]
+    update_key(key, actor="user:alice", name="renamed", scopes=["inference", "batch"])
+    found = AuditRecord.objects.filter(tenant_id=key.tenant_id, subject=f"api_key:{key.public_id}").first()
+    assert found is not None and (found.actor, found.action) == ("user:alice", "api_key.update")
+    assert found.before == {"name": "alice's key", "scopes": ["inference"]}
+    assert found.after == {"name": "renamed", "scopes": ["inference", "batch"]}

@@ -107,8 +107,9 @@ def test_a_tenant_is_made_and_changed_by_the_services(client: Client, store: red
     assert (tenant.max_concurrent, tenant.allowed_models, tenant.policy_epoch) == (5, ["m"], 2)
     assert store.get(epoch_key(tenant.pk)) == b"2"
     assert list(AuditRecord.objects.values_list("actor", "action")) == [
-        ("alice", "tenant.update"),
-        ("alice", "tenant.create"),
+        ("user:alice", "tenant.update"),
+        ("user:alice", "tenant.create"),
+        ("user:alice", "session.login"),
     ]
 
 
@@ -156,7 +157,7 @@ def test_a_key_is_revoked(client: Client, key_and_secret: tuple[ApiKey, str]) ->
     )
     key.refresh_from_db()
     assert key.revoked_at is not None
-    assert AuditRecord.objects.filter(action="api_key.revoke", actor="alice").exists()
+    assert AuditRecord.objects.filter(action="api_key.revoke", actor="user:alice").exists()
 
 
 def test_a_keys_tenant_is_for_good(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:

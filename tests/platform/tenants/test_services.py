@@ -18,7 +18,7 @@ def test_a_new_tenant_has_a_slug_and_an_audit_record(any_database: str) -> None:
     assert find_tenant("acme-corp") == find_tenant("Acme Corp") == tenant
     record = AuditRecord.objects.get()
     assert (record.actor, record.action, record.subject) == ("alice", "tenant.create", f"tenant:{tenant.pk}")
-    assert record.detail["weight"] == 2.0
+    assert record.after is not None and record.after["weight"] == 2.0
 
 
 @pytest.mark.parametrize(
