@@ -9,11 +9,10 @@ from redis.exceptions import RedisError
 
 from admission.decision import model_not_found
 from fleet.cancelling import cancelled
-from fleet.liveness import STALL_LIMIT_S
 from fleet.registry import read_records
 from fleet.replica import Replica
 from fleet.router import least_loaded
-from fleet.session import EngineSession
+from fleet.session import EngineSession, SessionOptions
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
 from inference_engine.contract.registry import ReplicaRecord, ReplicaState
@@ -34,13 +33,13 @@ class Fleet:
         *,
         on_description: Callable[[Description], None] | None = None,
         poll_interval_s: float = POLL_INTERVAL_S,
-        stall_limit_s: float = STALL_LIMIT_S,
+        session_options: SessionOptions | None = None,
     ) -> None:
         """`on_description` is called whenever an engine has told what it serves."""
         self._redis = redis
         self._on_description = on_description
         self._poll_interval_s = poll_interval_s
-        self._stall_limit_s = stall_limit_s
+        self._session_options = session_options or SessionOptions()
         self._replicas: dict[str, Replica] = {}
         self._known: dict[str, Description] = {}
         self._num_routed = 0
@@ -128,7 +127,7 @@ class Fleet:
         if replica is not None:
             await replica.update(record)
         elif record.state is ReplicaState.READY:
-            replica = Replica(record, self._on_description, self._stall_limit_s)
+            replica = Replica(record, self._session_options, self._on_description)
             self._replicas[record.replica_id] = replica
 
     async def _forget(self, records: dict[str, ReplicaRecord]) -> None:

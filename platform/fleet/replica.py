@@ -7,8 +7,7 @@ import structlog
 
 from fleet.cancelling import cancelled
 from fleet.failures import SessionFailed
-from fleet.liveness import STALL_LIMIT_S
-from fleet.session import EngineSession
+from fleet.session import EngineSession, SessionOptions
 from inference_engine.contract.events import Description
 from inference_engine.contract.registry import ReplicaRecord, ReplicaState
 
@@ -24,11 +23,11 @@ class Replica:
     def __init__(
         self,
         record: ReplicaRecord,
+        options: SessionOptions,
         on_description: Callable[[Description], None] | None = None,
-        stall_limit_s: float = STALL_LIMIT_S,
     ) -> None:
         self.record = record
-        self._stall_limit_s = stall_limit_s
+        self._options = options
         self._on_description = on_description
         self.session: EngineSession | None = None
         self.is_listed = True
@@ -59,10 +58,10 @@ class Replica:
     async def _keep_connected(self) -> None:
         delay = FIRST_DELAY_S
         while self.is_listed:
-            session = EngineSession(self.record, self._stall_limit_s)
+            session = EngineSession(self.record, self._options)
             try:
                 await session.open()
-            except SessionFailed as error:
+            except (SessionFailed, OSError) as error:
                 log.info("session_not_opened", replica=self.record.replica_id, reason=str(error))
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY_S)

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import grpc
 import structlog
 
 from fleet.cancelling import cancelled
+from fleet.channels import TlsFiles, dial
 from fleet.failures import EngineLost, SessionFailed
 from fleet.frames import frames_of
 from fleet.generation import Event, Generation
@@ -23,7 +25,6 @@ from inference_engine.contract.events import (
     Stats,
     StepObserved,
 )
-from inference_engine.contract.limits import MAX_FRAME_BYTES
 from inference_engine.contract.registry import ReplicaRecord
 from inference_engine.contract.requests import Abort, Describe, GatewayMessage, Generate
 from inference_engine.contract.wire import METHOD_PATH, FrameError, decode_engine_frame
@@ -32,19 +33,20 @@ log = structlog.get_logger("fleet")
 
 OPEN_TIMEOUT_S = 5.0
 """From dialling to the Description."""
-CHANNEL_OPTIONS = [
-    ("grpc.max_receive_message_length", MAX_FRAME_BYTES),
-    ("grpc.max_send_message_length", MAX_FRAME_BYTES),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_retries", 0),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    tls: TlsFiles | None = None
+    stall_limit_s: float = STALL_LIMIT_S
 
 
 class EngineSession:
     """Requests of this gateway on one engine. What is sent within one tick of the event loop is one frame."""
 
-    def __init__(self, record: ReplicaRecord, stall_limit_s: float = STALL_LIMIT_S) -> None:
+    def __init__(self, record: ReplicaRecord, options: SessionOptions) -> None:
         self.record = record
+        self._options = options
         self.description: Description | None = None
         self.stats = record.stats
         self.num_sent_since_stats = 0
@@ -56,7 +58,7 @@ class EngineSession:
         self._outbox_filled.set()
         self._described = asyncio.Event()
         self._lost = asyncio.Event()
-        self._liveness = Liveness(time.monotonic(), stall_limit_s)
+        self._liveness = Liveness(time.monotonic(), options.stall_limit_s)
         self._tasks: list[asyncio.Task[None]] = []
         self._handlers: dict[type, Callable[..., None]] = {
             Delta: self._on_event,
@@ -73,7 +75,7 @@ class EngineSession:
 
     async def open(self) -> None:
         """Dial and wait for the engine's Description. Raises SessionFailed."""
-        self._channel = grpc.aio.insecure_channel(self.record.address, options=CHANNEL_OPTIONS)
+        self._channel = dial(self.record.address, self._options.tls)
         self._call = self._channel.stream_stream(METHOD_PATH, None, None)(None)
         work = (self._read, self._write, self._watch)
         self._tasks = [asyncio.create_task(self._until_lost(one)) for one in work]

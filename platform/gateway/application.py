@@ -1,8 +1,10 @@
 """The hot path: generation, models and health as one plain ASGI application, outside Django's handlers."""
 
+import asyncio
+
 import structlog
 
-from gateway.errors import error_event, internal_error
+from gateway.errors import SHAPES, error_event, internal_error
 from gateway.exchange import MAX_HEADER_BYTES, ClientGone, Exchange, Receive, Scope, Send
 from gateway.routes import find_endpoint
 from gateway.services import Services
@@ -49,6 +51,9 @@ class Gateway:
             await self._dispatch(exchange)
         except ClientGone:
             return
+        except asyncio.CancelledError:  # this process stops and waits no longer
+            await _deny(exchange, Denied(Code.DRAINING, "This server is stopping.", retry_after_s=1.0))
+            raise
         except Denied as denied:
             await _deny(exchange, denied)
         except Exception:
@@ -67,6 +72,8 @@ class Gateway:
 
 async def _deny(exchange: Exchange, denied: Denied) -> None:
     """An error event where the stream has begun, else an answer of its own."""
+    if SHAPES[denied.code].status >= 500:
+        log.warning("request_failed", request_id=exchange.request_id, code=denied.code.value)
     if exchange.is_started:
         await exchange.end_stream(error_event(denied))
     else:

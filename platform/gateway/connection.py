@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from fleet.cancelling import cancelled
 from gateway.exchange import ClientGone, Exchange
 
 TICK_S = 5.0
 """A ping at least every two ticks."""
+CLEAN_UP_S = 3.0
+"""More than leaving a run takes: it waits for the engine's last word."""
 
 
 async def while_connected(
@@ -26,6 +29,12 @@ async def while_connected(
                 raise ClientGone
     finally:
         gone.cancel()
-        task.cancel()
-        await asyncio.wait({task})
+        await cancelled(task, CLEAN_UP_S)
+        _note(task)
     task.result()
+
+
+def _note(task: "asyncio.Task[None]") -> None:
+    """Nobody is left to hear how abandoned work failed; asyncio would complain in the log."""
+    if not task.cancelled():
+        task.exception()

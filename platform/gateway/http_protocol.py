@@ -7,7 +7,7 @@ import asyncio
 from typing import Any
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from gateway.errors import SHAPES, error_object
 from inference_engine.contract.codes import Code
@@ -23,6 +23,7 @@ class GuardedHttpProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _is_in_head = True
     _head_timer: asyncio.TimerHandle | None = None
+    _running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -31,6 +32,15 @@ class GuardedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = (
+                True  # uvicorn tells the newest cycle only, which may still be queued
+            )
+            self._running.message_event.set()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -55,6 +65,9 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(Denied(Code.INVALID_REQUEST, msg))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """No line in the log for what any client can ask; the request is answered as plain HTTP."""
 
     def _expect_head(self) -> None:
         self._head_bytes, self._is_in_head = 0, True

@@ -95,14 +95,15 @@ class Run:
 
     async def _count_overrun(self) -> None:
         """What the engine made beyond what counts, once it has said so."""
-        words = [choice.generation.last_word() for choice in self.choices]
-        tasks = [asyncio.ensure_future(word) for word in words]
-        await asyncio.wait(tasks, timeout=LAST_WORD_S)
+        words = {asyncio.ensure_future(choice.generation.last_word()): choice for choice in self.choices}
+        done, late = await asyncio.wait(words, timeout=LAST_WORD_S)
+        for task in late:
+            task.cancel()
         overrun, queue_ms = 0, None
-        for choice, task in zip(self.choices, tasks, strict=True):
-            last = task.result() if task.done() and not task.cancelled() else task.cancel() and None
+        for task in done:
+            last = task.result()
             if isinstance(last, Finished):
-                overrun += max(0, last.usage.output_tokens - choice.num_tokens)
+                overrun += max(0, last.usage.output_tokens - words[task].num_tokens)
                 queue_ms = max(queue_ms or 0.0, last.timeline.queued_ms)
         self._admission.record(overrun_tokens=overrun, queue_ms=queue_ms)
 

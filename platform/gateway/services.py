@@ -1,6 +1,13 @@
 """What the hot path needs while it runs: the engines and the models' texts."""
 
+from pathlib import Path
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from fleet.channels import TlsFiles
 from fleet.fleet import Fleet
+from fleet.session import SessionOptions
 from gateway.model_texts import ModelTexts
 from inference_engine.contract.events import Description
 from quotas.store import async_redis
@@ -11,7 +18,9 @@ class Services:
 
     def __init__(self) -> None:
         self.texts = ModelTexts()
-        self.fleet = Fleet(async_redis(), on_description=self.texts.prepare)
+        self.fleet = Fleet(
+            async_redis(), on_description=self.texts.prepare, session_options=SessionOptions(tls=tls_files())
+        )
 
     async def start(self) -> None:
         await self.fleet.start()
@@ -22,3 +31,13 @@ class Services:
     def ready_models(self) -> dict[str, Description]:
         """Models that an engine is ready for and whose text is ready here."""
         return {name: found for name, found in self.fleet.models().items() if self.texts.has(found)}
+
+
+def tls_files() -> TlsFiles | None:
+    """For engines on other machines: all three files or none."""
+    cert, key, authorities = settings.OCTAVO_TLS_CERT, settings.OCTAVO_TLS_KEY, settings.OCTAVO_TLS_CA
+    if not (cert or key or authorities):
+        return None
+    if not (cert and key and authorities):
+        raise ImproperlyConfigured("OCTAVO_TLS_CERT, OCTAVO_TLS_KEY and OCTAVO_TLS_CA go together")
+    return TlsFiles(Path(cert), Path(key), Path(authorities))

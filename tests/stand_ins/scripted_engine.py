@@ -110,13 +110,22 @@ class ScriptedEngine:
         await redis.set(key, value, px=int(1000 * (ttl_s or RECORD_TTL_S)))  # type: ignore[attr-defined]
 
     async def start(self) -> None:
-        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", 1 << 25)])
-        handler = grpc.stream_stream_rpc_method_handler(self._session)
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),)
-        )
+        self._build()
         self._server.add_insecure_port(self.address)
         await self._server.start()
+
+    async def start_secure(self, credentials: grpc.ServerCredentials) -> int:
+        """On a loopback port of its own."""
+        self._build()
+        port = self._server.add_secure_port("localhost:0", credentials)
+        await self._server.start()
+        return int(port)
+
+    def _build(self) -> None:
+        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", 1 << 25)])
+        handler = grpc.stream_stream_rpc_method_handler(self._session)
+        service = grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
+        self._server.add_generic_rpc_handlers((service,))
 
     async def stop(self) -> None:
         await self._server.stop(None)

@@ -9,6 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from fleet.fleet import Fleet
+from fleet.session import SessionOptions
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from stand_ins.scripted_engine import ScriptedEngine
@@ -40,7 +41,7 @@ async def engine(socket_folder: Path) -> AsyncIterator[ScriptedEngine]:
 
 @pytest.fixture
 async def fleet(redis: "Redis[Any]") -> AsyncIterator[Fleet]:
-    fleet = Fleet(redis, poll_interval_s=0.02, stall_limit_s=1.0)
+    fleet = Fleet(redis, poll_interval_s=0.02, session_options=SessionOptions(stall_limit_s=1.0))
     await fleet.start()
     yield fleet
     await fleet.stop()
