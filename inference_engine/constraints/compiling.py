@@ -5,6 +5,7 @@ here, with the same limits, while the GIL is released. Compiled grammars are kep
 among tenants would tell one, by its speed, what another has asked for.
 """
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -25,6 +26,8 @@ from .matcher import Matcher
 from .trial_process import TrialProcess
 from .vocabulary import Vocabulary
 
+NICENESS = 10
+
 CacheKey = tuple[str, Constraint]
 
 
@@ -38,7 +41,9 @@ class Compiler:
     ) -> None:
         self.vocabulary = vocabulary
         self._clock = clock
-        self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-grammars")
+        self._threads = ThreadPoolExecutor(
+            num_threads, thread_name_prefix="octavo-grammars", initializer=_step_back
+        )
         self._trials = [TrialProcess(vocabulary) for _ in range(num_threads)]
         self._compiled: OrderedDict[CacheKey, LLMatcher] = OrderedDict()
         self._num_queued = 0
@@ -115,6 +120,11 @@ def check_sampling(sampling: SamplingParams) -> None:
         raise ConstraintError("ignore_eos can't be combined with a constraint", param="ignore_eos")
     if sampling.min_tokens:
         raise ConstraintError("min_tokens can't be combined with a constraint", param="min_tokens")
+
+
+def _step_back() -> None:
+    """On Linux a thread has a priority of its own: compiling yields to the model's threads."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def _failed(error: ConstraintError) -> "Future[Matcher]":

@@ -11,6 +11,8 @@ from .errors import ConstraintError
 from .matcher import Mask, Matcher
 from .vocabulary import Vocabulary
 
+Failures = dict[int, ConstraintError]
+
 
 @dataclass(frozen=True, slots=True)
 class StepMasks:
@@ -18,7 +20,7 @@ class StepMasks:
 
     masks: Mask
     """int32 [n, words]. A view into a buffer that the next `start` overwrites."""
-    failures: dict[int, ConstraintError]
+    failures: Failures
 
 
 class MaskFiller:
@@ -26,15 +28,16 @@ class MaskFiller:
 
     def __init__(self, vocabulary: Vocabulary, *, max_rows: int, num_threads: int = 1) -> None:
         self._buffer: Mask = np.zeros((max_rows, vocabulary.num_words), np.int32)
+        self._num_threads = num_threads
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-masks")
 
     def start(self, matchers: Sequence[Matcher]) -> "PendingMasks":
         """Begin; collect with `result()` before sampling. No matcher may be touched until then."""
         rows = self._buffer[: len(matchers)]
         assert len(rows) == len(matchers), "more constrained rows than max_rows"
-        filled = [
-            self._threads.submit(_fill, matcher, row) for matcher, row in zip(matchers, rows, strict=True)
-        ]
+        num_shares = min(self._num_threads, len(matchers))
+        shares = [range(first, len(matchers), num_shares) for first in range(num_shares)]
+        filled = [self._threads.submit(_fill, matchers, rows, share) for share in shares]
         return PendingMasks(rows, filled)
 
     def close(self) -> None:
@@ -42,23 +45,24 @@ class MaskFiller:
 
 
 class PendingMasks:
-    def __init__(self, rows: Mask, filled: list[Future[ConstraintError | None]]) -> None:
+    def __init__(self, rows: Mask, filled: "list[Future[Failures]]") -> None:
         self._rows = rows
         self._filled = filled
 
     def result(self) -> StepMasks:
         """Waits for the last of them. A matcher that fails fails alone."""
-        outcomes = [future.result() for future in self._filled]
-        failures = {index: error for index, error in enumerate(outcomes) if error is not None}
+        failures = {index: error for future in self._filled for index, error in future.result().items()}
         return StepMasks(self._rows, failures)
 
 
-def _fill(matcher: Matcher, row: Mask) -> ConstraintError | None:
-    try:
-        matcher.fill(row)
-    except ConstraintError as error:
-        return error
-    return None
+def _fill(matchers: Sequence[Matcher], rows: Mask, share: range) -> Failures:
+    failures = {}
+    for index in share:
+        try:
+            matchers[index].fill(rows[index])
+        except ConstraintError as error:
+            failures[index] = error
+    return failures
 
 
 def allowed_tokens(masks: Mask, vocab_size: int) -> NDArray[np.bool_]:

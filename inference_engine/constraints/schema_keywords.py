@@ -14,6 +14,8 @@ from .schema_references import References, pointer_part
 from .schema_values import MULTIPLE_LIMIT, check_literals, check_number, check_strings, check_type, size_of
 
 MAX_SUBSCHEMAS = 2_000
+MAX_PROPERTIES = 400
+"""In one object: each optional one is four of the 2,000 items that a row of the parser may have."""
 DEFAULT_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TUPLE_DIALECTS = {
     "http://json-schema.org/draft-06/schema": "6",
@@ -123,13 +125,15 @@ class _Walk:
     def _schema_map(self, keyword: str, value: Any, place: str) -> Any:
         if not isinstance(value, dict):
             raise unsupported(keyword, place, "must be an object")
-        is_pattern = keyword == "patternProperties"
-        return {
-            portable_pattern(name, exact=True) if is_pattern else name: self.schema(
-                item, f"{place}/{keyword}/{pointer_part(name)}"
-            )
-            for name, item in value.items()
-        }
+        if keyword == "properties" and len(value) > MAX_PROPERTIES:
+            raise unsupported(keyword, place, f"has more than {MAX_PROPERTIES} names")
+        written = {}
+        for name, item in value.items():
+            key = portable_pattern(name, exact=True) if keyword == "patternProperties" else name
+            if key in written:
+                raise unsupported(keyword, place, f"holds one pattern in two spellings: {name[:80]!r}")
+            written[key] = self.schema(item, f"{place}/{keyword}/{pointer_part(name)}")
+        return written
 
     def _identifier(self, keyword: str, value: Any, place: str) -> Any:
         if not isinstance(value, str):

@@ -2,8 +2,10 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,13 @@ from .errors import ConstraintError
 from .vocabulary import Vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
+ANSWER_SECONDS = 10.0
+"""Silent for longer, it is dead: a trial ends by itself long before, and a start takes about two."""
+
+
+class TrialLost(ConstraintError):
+    def __init__(self) -> None:
+        super().__init__("the grammar compiler has died", code=Code.INTERNAL_ERROR)
 
 
 class TrialProcess:
@@ -22,8 +31,12 @@ class TrialProcess:
         self._vocabulary = vocabulary
         self._process: subprocess.Popen[str] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
     def start(self) -> None:
-        """Raises ConstraintError where no process can be started."""
+        """Raises TrialLost where no process can be started."""
         if self._process is not None and self._process.poll() is None:
             return
         self.close()
@@ -33,15 +46,22 @@ class TrialProcess:
             "vocab_size": self._vocabulary.size,
             "end_ids": sorted(self._vocabulary.end_ids),
         }
-        self._ask(self._process, opening)
+        self._ask(opening)
 
     def check(self, grammar: str) -> None:
         """Blocks for at most TRIAL_SECONDS, and the start where one is due. Raises ConstraintError."""
-        self.start()
-        assert self._process is not None
-        error = self._ask(self._process, {"grammar": grammar})
+        error = self._answer(grammar)
         if error is not None:
             raise ConstraintError(error)
+
+    def _answer(self, grammar: str) -> str | None:
+        """It may have died since it was last asked, so a new one is asked once more."""
+        try:
+            self.start()
+            return self._ask({"grammar": grammar})
+        except TrialLost:
+            self.start()
+            return self._ask({"grammar": grammar})
 
     def close(self) -> None:
         if self._process is None:
@@ -50,19 +70,23 @@ class TrialProcess:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(OSError):  # what was not yet written has nobody to read it
+                    stream.close()
         self._process = None
 
-    def _ask(self, process: "subprocess.Popen[str]", question: dict[str, Any]) -> str | None:
-        assert process.stdin is not None and process.stdout is not None
+    def _ask(self, question: dict[str, Any]) -> str | None:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(json.dumps(question) + "\n")
             process.stdin.flush()
-            answer = process.stdout.readline()
+            is_there = select.select([process.stdout], [], [], ANSWER_SECONDS)[0]
+            answer = process.stdout.readline() if is_there else ""
         except OSError:
             answer = ""
         if not answer:
-            raise ConstraintError("the grammar compiler has died", code=Code.INTERNAL_ERROR)
+            self.close()
+            raise TrialLost
         error = json.loads(answer)["error"]
         return None if error is None else str(error)
 
