@@ -100,6 +100,7 @@ class ModelRunner:
     def run(self, plan: StepPlan) -> StepResult:
         """Compute one step and sample where its chunks say so."""
         inputs = self._inputs(plan)
+        self._pending.forget()
         sampled = iter(self._sampler.sample(self._logits(inputs), inputs.sampling))
         result = StepResult([next(sampled) if chunk.samples else None for chunk in plan.chunks])
         self._pending.remember(plan, result)

@@ -18,6 +18,8 @@ from inference_engine.execution.sampling.row import SamplingRow
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan, StepResult
 
 NO_IDS: frozenset[int] = frozenset()
+PADDING_ID = 0
+"""Any id of the vocabulary: what is computed from it is never looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ def build_inputs(chunks: list[ScheduledChunk], token_ids: list[list[int]]) -> St
     """Inputs of the chunks; token_ids are theirs, with no pending token left in them."""
     lengths = [len(ids) for ids in token_ids]
     num_rows = row_bucket(sum(lengths))
-    ids = np.zeros(num_rows, dtype=np.int64)
+    ids = np.full(num_rows, PADDING_ID, dtype=np.int64)
     ids[: sum(lengths)] = np.fromiter(chain.from_iterable(token_ids), dtype=np.int64, count=sum(lengths))
     metadata = build_metadata(
         [chunk.start for chunk in chunks], lengths, [chunk.block_table for chunk in chunks], num_rows
@@ -62,18 +64,25 @@ class PendingTokens:
         self._sampled: dict[tuple[str, int], int] = {}
 
     def resolve(self, chunk: ScheduledChunk) -> list[int]:
-        """The chunk's ids, its last one filled in where it is pending."""
+        """The chunk's ids, its last one filled in where it is pending.
+
+        A request that failed in the step before has no token: whatever its chunk computes will be dropped.
+        """
         ids = chunk.token_ids
         if ids[-1] != PENDING_TOKEN:
             return ids
-        return [*ids[:-1], self._sampled[_key(chunk)]]
+        return [*ids[:-1], self._sampled.get(_key(chunk), PADDING_ID)]
+
+    def forget(self) -> None:
+        """A step begins: should it raise, its requests have no token."""
+        self._sampled = {}
 
     def remember(self, plan: StepPlan, result: StepResult) -> None:
-        """Keep what the plan's chunks sampled; what an earlier step sampled is known by now."""
+        """Keep what the plan's chunks sampled; what earlier steps sampled is known by now."""
         self._sampled = {
             _key(chunk): token.token_id
             for chunk, token in zip(plan.chunks, result.sampled, strict=True)
-            if token is not None
+            if token is not None and token.failure is None
         }
 
 

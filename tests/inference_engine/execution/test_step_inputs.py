@@ -1,5 +1,6 @@
 import pytest
 
+from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.execution.step_inputs import PendingTokens, build_inputs
@@ -74,5 +75,14 @@ def test_a_pending_token_is_the_one_its_request_sampled_in_the_step_before() -> 
     assert pending.resolve(ScheduledChunk(first, 1, [PENDING_TOKEN], [0], samples=True)) == [55]
     assert pending.resolve(ScheduledChunk(first, 0, [9, PENDING_TOKEN], [0], samples=True)) == [9, 55]
     assert pending.resolve(ScheduledChunk(second, 0, [3, 4], [1], samples=True)) == [3, 4]
-    with pytest.raises(KeyError):
-        pending.resolve(ScheduledChunk(second, 1, [PENDING_TOKEN], [1], samples=True))
+
+
+def test_a_request_that_failed_in_the_step_before_still_gets_an_id_of_the_vocabulary() -> None:
+    """Its chunk in flight will be dropped, but it must not take the others of its step down."""
+    failed, lost = request("a"), request("b")
+    pending = PendingTokens()
+    plan = StepPlan(1, [ScheduledChunk(each, 0, [1], [0], samples=True) for each in (failed, lost)])
+    pending.remember(plan, StepResult([SampledToken(-1, failure=Code.NON_FINITE_LOGITS), SampledToken(44)]))
+    assert pending.resolve(ScheduledChunk(failed, 1, [PENDING_TOKEN], [0], samples=True)) == [0]
+    pending.forget()
+    assert pending.resolve(ScheduledChunk(lost, 1, [PENDING_TOKEN], [0], samples=True)) == [0]
