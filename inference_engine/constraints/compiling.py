@@ -80,8 +80,9 @@ class Compiler:
 
     def _matcher_of(self, generate: Generate, constraint: Constraint, queued_at: float) -> Matcher:
         check_sampling(generate.sampling)
-        grammar = self._grammar((generate.tenant_id, constraint), queued_at)
-        matcher = Matcher(grammar.deep_copy(), self.vocabulary)
+        key = (generate.tenant_id, constraint)
+        grammar = self._grammar(key, queued_at)
+        matcher = Matcher(grammar.deep_copy(), self.vocabulary, lambda: self._rebuild(key))
         matcher.follow(generate.output_ids)
         return matcher
 
@@ -99,6 +100,12 @@ class Compiler:
             while len(self._compiled) > CACHE_SIZE:
                 self._compiled.popitem(last=False)
         return compiled
+
+    def _rebuild(self, key: CacheKey) -> LLMatcher:
+        """For one matcher alone; the shared grammar's lexer is used up, so nobody is to start with it."""
+        with self._lock:
+            self._compiled.pop(key, None)
+        return build(grammar_of(key[1]), self.vocabulary.tokenizer)
 
     def _build(self, text: str) -> LLMatcher:
         with self._lock:

@@ -1,7 +1,7 @@
 """The model's tokens as llguidance sees them: the bytes of each, and which ids end an output."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from llguidance import LLTokenizer
 
@@ -13,7 +13,7 @@ class Vocabulary:
     """Built once an engine (about a second), shared by all its matchers."""
 
     tokenizer: LLTokenizer
-    tokenizer_json: bytes
+    tokenizer_json: bytes = field(repr=False)
     size: int
     """The model's vocabulary: the number of logits in a row, rows of padding included."""
     end_ids: frozenset[int]

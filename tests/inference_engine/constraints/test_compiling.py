@@ -1,6 +1,7 @@
 """Constraints become matchers off the loop, in bounded time, or a refusal of that one request."""
 
 import os
+import random
 import signal
 import threading
 import time
@@ -139,6 +140,26 @@ def test_matchers_of_one_grammar_do_not_share_their_state(compiler: Compiler, a_
     first, second = (compiler.compile(a_request(REGEX, "ab?")).result(timeout=60) for _ in range(2))
     first.advance(*compiler.vocabulary.tokenizer.tokenize_str("a"))
     assert (first.is_accepting, second.is_accepting) == (True, False)
+
+
+def test_no_request_fails_of_a_lexer_that_others_used_up(compiler: Compiler, a_request: AskFor) -> None:
+    """2^40 states: a hundred requests use up the shared ones, and each goes on with some of its own."""
+    source = "(a|b)*a(a|b){40}c"
+    choices = random.Random(1)
+    a, b = compiler.vocabulary.tokenizer.tokenize_str("a"), compiler.vocabulary.tokenizer.tokenize_str("b")
+    matcher = compiler.compile(a_request(REGEX, source)).result(timeout=60)
+    shared = compiler._compiled["alice", a_request(REGEX, source).constraint]
+    for _ in range(100):
+        matcher = Matcher(shared.deep_copy(), compiler.vocabulary)
+        try:
+            matcher.follow([choices.choice(a + b) for _ in range(1000)])
+        except ConstraintError:
+            break
+    else:
+        pytest.fail("the shared states were never used up")
+    request = a_request(REGEX, source, output_ids=[choices.choice(a + b) for _ in range(1000)])
+    assert compiler.compile(request).result(timeout=60).num_consumed == 1000
+    assert compiler._compiled == {}
 
 
 def test_compiled_grammars_are_kept_for_the_tenant_alone(compiler: Compiler, a_request: AskFor) -> None:
