@@ -103,10 +103,15 @@ class ChildProcess:
 
 
 async def start_process(
-    spec: ChildSpec, environment: Mapping[str, str], log: Path, *, stdout: int | None = None
+    spec: ChildSpec,
+    environment: Mapping[str, str],
+    log: Path,
+    *,
+    stdin: int = asyncio.subprocess.DEVNULL,
+    stdout: int | None = None,
 ) -> asyncio.subprocess.Process:
     """In a session of its own, so that a Ctrl-C in the terminal reaches the supervisor alone. Both outputs go
-    to `log` unless `stdout` says otherwise."""
+    to `log` unless `stdout`, a descriptor or PIPE, says otherwise."""
     parent = os.getpid()
 
     def before_exec() -> None:
@@ -116,7 +121,7 @@ async def start_process(
     with open_log(log) as file:
         return await asyncio.create_subprocess_exec(
             *spec.command,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=file if stdout is None else stdout,
             stderr=file,
             env=environment,
@@ -124,6 +129,16 @@ async def start_process(
             start_new_session=True,
             preexec_fn=before_exec,
         )
+
+
+async def to_its_end(process: asyncio.subprocess.Process, given: bytes | None = None) -> bytes:
+    """What it printed, if that is a pipe. A process that is no longer waited for is killed."""
+    try:
+        output, _ = await process.communicate(given)
+        return output or b""
+    finally:
+        if process.returncode is None:
+            _signal_group(process.pid, signal.SIGKILL)
 
 
 def _signal_group(group: int, which: signal.Signals) -> None:

@@ -49,3 +49,8 @@ def database_step() -> ChildSpec:
 
 def first_run_step() -> ChildSpec:
     return ChildSpec("first-run", (sys.executable, "-m", "operations.first_run"))
+
+
+def first_answer_step(url: str, model: str) -> ChildSpec:
+    """Prints to the terminal; expects the API key on its standard input."""
+    return ChildSpec("first-answer", (sys.executable, "-m", "operations.first_answer", url, model))

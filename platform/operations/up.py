@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from operations import children, greeting
-from operations.child_process import ChildProcess, start_process
+from operations.child_process import ChildProcess, start_process, to_its_end
 from operations.children import ChildSpec
 from operations.doctor import port_is_free
 from operations.engine_watch import EngineWatch
@@ -95,7 +95,7 @@ class Installation:
         """What a process that runs to its end prints, as JSON. Raises StartFailed."""
         log = self.home.logs / f"{step.name}.log"
         process = await start_process(step, self.environment, log, stdout=asyncio.subprocess.PIPE)
-        output, _ = await process.communicate()
+        output = await to_its_end(process)
         if process.returncode:
             raise StartFailed(death_notice(step.name, log))
         printed: dict[str, Any] = json.loads(output)
@@ -113,11 +113,14 @@ class Installation:
 
     async def first_answer(self, model: str, key: str) -> None:
         """In a process of its own, which gets the key through a pipe and never in its arguments."""
-        command = (sys.executable, "-m", "operations.first_answer", self.url, model)
-        process = await asyncio.create_subprocess_exec(
-            *command, env=self.environment, stdin=asyncio.subprocess.PIPE
+        process = await start_process(
+            children.first_answer_step(self.url, model),
+            self.environment,
+            self.home.logs / "first-answer.log",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=sys.stdout.fileno(),
         )
-        await process.communicate(f"{key}\n".encode())
+        await to_its_end(process, f"{key}\n".encode())
 
 
 async def answers(redis: Redis) -> bool:

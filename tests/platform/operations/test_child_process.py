@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from operations.child_process import ChildProcess
+from operations.child_process import ChildProcess, start_process, to_its_end
 from operations.children import ChildSpec
 from operations.supervisor import Supervisor
 from servers_of_tests import wait_until
@@ -160,3 +160,18 @@ def test_children_die_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
         assert all(map(is_alive, pids))
         process.kill()
     wait_until(lambda: not any(map(is_alive, pids)), "children are gone")
+
+
+async def test_a_step_that_is_no_longer_waited_for_is_killed(tmp_path: Path) -> None:
+    process = await start_process(spec("step", SLEEPER), dict(os.environ), tmp_path / "step.log")
+    waiting = asyncio.create_task(to_its_end(process))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    assert await process.wait() == -signal.SIGKILL
+
+
+async def test_a_step_s_output_and_input_are_pipes(tmp_path: Path) -> None:
+    step = spec("step", "print(input()[::-1])")
+    pipe = asyncio.subprocess.PIPE
+    process = await start_process(step, dict(os.environ), tmp_path / "step.log", stdin=pipe, stdout=pipe)
+    assert await to_its_end(process, b"abc\n") == b"cba\n"
