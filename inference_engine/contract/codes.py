@@ -25,7 +25,7 @@ class Code(StrEnum):
     TOKEN_ID_OUT_OF_RANGE = "token_id_out_of_range"  # noqa: S105
     CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
     KV_POOL_EXCEEDED = "kv_pool_exceeded"
-    """Fits the context, but can never fit this engine's KV pool."""
+    """Fits the context, but can never fit this engine's KV pool, or its tenant's part of that."""
     DUPLICATE_REQUEST = "duplicate_request"
     BODY_TOO_LARGE = "body_too_large"
     HEADERS_TOO_LARGE = "headers_too_large"

@@ -131,6 +131,8 @@ class Stats(Message, frozen=True, tag="stats", kw_only=True):
     num_failed: int = 0
     num_preemptions: int = 0
     num_recomputed_tokens: int = 0
+    num_computed_tokens: int = 0
+    """Recomputed ones included: recomputed / computed is the share of work lost to preemption."""
 
 
 class ObservedRow(Struct, frozen=True, omit_defaults=True, kw_only=True):

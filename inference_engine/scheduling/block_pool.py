@@ -64,25 +64,33 @@ class BlockPool:
         """Take `count` blocks, cached ones once the free ones are gone. The caller has checked the room."""
         return [self._take() for _ in range(count)]
 
-    def pin(self, blocks: list[int]) -> None:
-        """Reference blocks that the index named, wherever they are."""
+    def pin(self, blocks: list[int]) -> int:
+        """Reference blocks that the index or a page table named, wherever they are. Returns how many of them
+        nobody referred to."""
+        num_new = 0
         for block in blocks:
+            num_new += not self.ref_counts[block]
             if block in self._cached:
                 del self._cached[block]
             elif block in self._quarantined:
                 del self._quarantined[block]
             self.ref_counts[block] += 1
+        return num_new
 
-    def release(self, blocks: list[int]) -> None:
-        """Drop one reference to each, the last first: the tail of a prefix is evicted before its head."""
+    def release(self, blocks: list[int]) -> int:
+        """Drop one reference to each, the last first: the tail of a prefix is evicted before its head.
+        Returns to how many of them nobody refers any more."""
+        num_gone = 0
         for block in reversed(blocks):
             self.ref_counts[block] -= 1
             if self.ref_counts[block]:
                 continue
+            num_gone += 1
             if self._last_planned > self._last_applied:
                 self._quarantined[block] = self._last_planned
             else:
                 self._put_back(block)
+        return num_gone
 
     def _take(self) -> int:
         if self._free:

@@ -1,8 +1,12 @@
 """What a scheduler is told once, at its start."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inference_engine.contract.limits import BLOCK_SIZE
+from inference_engine.contract.requests import ServiceClass
+
+from .policies import POLICIES
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,13 @@ class SchedulerConfig:
     prefill_budget: int = 128
     """Prompt tokens a step beside running decodes."""
     max_waiting: int = 4096
+    policy: str = "fair"
+    """Who goes next: a name of `policies.POLICIES`."""
+    ageing_tokens: int = 65_536
+    """Service after which a request has grown as urgent as a new one of the next class: some minutes'
+    worth."""
+    gap_targets: Mapping[ServiceClass, float] = field(default_factory=dict)
+    """Seconds between two tokens of a running request that prefills beside it may not exceed, by class."""
     lag: int = 0
     """Steps that may be in flight while another is planned: 0 or 1."""
     enable_prefix_cache: bool = True
@@ -32,11 +43,16 @@ class SchedulerConfig:
             "vocab_size",
             "prefill_budget",
             "max_waiting",
+            "ageing_tokens",
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
         if self.lag not in (0, 1):
             raise ValueError(f"lag is {self.lag}, must be 0 or 1")
+        if self.policy not in POLICIES:
+            raise ValueError(f"policy is {self.policy!r}, must be one of {', '.join(sorted(POLICIES))}")
+        if any(seconds <= 0 for seconds in self.gap_targets.values()):
+            raise ValueError("a gap target must be more than 0 seconds")
         if self.max_step_tokens <= self.max_running:
             raise ValueError(
                 f"max_step_tokens is {self.max_step_tokens}, not more than max_running ({self.max_running}): "

@@ -1,38 +1,45 @@
 """First come, first served. A preempted request keeps the place of its arrival."""
 
-import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from .lanes import Lanes, by_arrival, of_tenant
 from .policy import Rank
 from .request import Request
 
 
 class FirstComeFirstServed:
     def __init__(self) -> None:
-        self._waiting: dict[int, Request] = {}
-        self._heap: list[int] = []
-        """Arrival numbers; those no longer in `_waiting` are skipped when they surface."""
+        self._lanes = Lanes(of_tenant, by_arrival)
 
     def push(self, request: Request) -> None:
-        self._waiting[request.arrival] = request
-        heapq.heappush(self._heap, request.arrival)
+        self._lanes.push(request)
 
-    def head(self) -> Request | None:
-        while self._heap:
-            request = self._waiting.get(self._heap[0])
-            if request is not None:
-                return request
-            heapq.heappop(self._heap)
-        return None
+    def head(self, but: Collection[str] = ()) -> Request | None:
+        return self._lanes.head(but)
 
     def remove(self, request: Request) -> None:
-        del self._waiting[request.arrival]
+        self._lanes.remove(request)
+
+    def start(self, request: Request) -> None:
+        """Nothing is charged."""
+
+    def stop(self, request: Request) -> None:
+        """Nothing was noted."""
+
+    def charge_output(self, request: Request) -> None:
+        """Nothing is charged."""
 
     def rank(self, request: Request) -> Rank:
         return request.class_rank, request.arrival
 
+    def gives_way(self, runner: Request, waiting: Request) -> bool:
+        return False
+
+    def gives_place(self, runner: Request, waiting: Request) -> bool:
+        return False
+
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._lanes)
 
     def __iter__(self) -> Iterator[Request]:
-        return iter(self._waiting.values())
+        return iter(self._lanes)

@@ -24,6 +24,7 @@ class Totals:
     num_failed: int = 0
     num_preemptions: int = 0
     num_recomputed_tokens: int = 0
+    num_computed_tokens: int = 0
 
     def count_end(self, reason: FinishReason) -> None:
         if reason is FinishReason.ABORTED:
@@ -40,7 +41,7 @@ def stats(totals: Totals, roster: Roster, pool: BlockPool) -> Stats:
         if request.num_remaining > 1:
             waiting_tokens += request.num_remaining
     return Stats(
-        num_waiting=len(roster.queue),
+        num_waiting=roster.num_waiting,
         num_running=len(roster.running),
         waiting_tokens=waiting_tokens,
         blocks_total=pool.num_blocks,
@@ -50,12 +51,3 @@ def stats(totals: Totals, roster: Roster, pool: BlockPool) -> Stats:
         blocks_quarantined=pool.num_quarantined,
         **asdict(totals),
     )
-
-
-def blocks_by_tenant(roster: Roster) -> dict[str, int]:
-    """Distinct blocks that each tenant's requests refer to. No block belongs to two tenants."""
-    held: dict[str, set[int]] = {}
-    for request in roster.by_id.values():
-        if request.block_table:
-            held.setdefault(request.tenant_id, set()).update(request.block_table)
-    return {tenant: len(blocks) for tenant, blocks in held.items()}

@@ -3,26 +3,29 @@
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Refused
 from inference_engine.contract.limits import BLOCK_SIZE
-from inference_engine.contract.requests import Generate, TenantShare
+from inference_engine.contract.requests import Generate
 
 from .config import SchedulerConfig
 from .roster import Roster
+from .shares import TenantShares
 
 
 def refusal(
-    generate: Generate, config: SchedulerConfig, roster: Roster, share: TenantShare | None
+    generate: Generate, config: SchedulerConfig, roster: Roster, shares: TenantShares
 ) -> Refused | None:
     """Why this request can't be taken, or None."""
     return (
         _malformed(generate, config, roster)
-        or _too_large(generate, config)
-        or _queue_full(generate, config, roster, share)
+        or _too_large(generate, config, shares)
+        or _queue_full(generate, config, roster, shares)
     )
 
 
-def clamped_max_tokens(generate: Generate, config: SchedulerConfig) -> int:
-    """Output tokens left to the request by context and pool, replayed ones included."""
-    return min(generate.sampling.max_tokens, config.max_request_tokens - len(generate.prompt_ids))
+def clamped_max_tokens(generate: Generate, config: SchedulerConfig, shares: TenantShares) -> int:
+    """Output tokens left to the request by context, pool and its tenant's part of that, replayed ones
+    included."""
+    most = min(config.max_request_tokens, shares.max_tokens(generate.tenant_id))
+    return min(generate.sampling.max_tokens, most - len(generate.prompt_ids))
 
 
 def _malformed(generate: Generate, config: SchedulerConfig, roster: Roster) -> Refused | None:
@@ -46,7 +49,7 @@ def _malformed(generate: Generate, config: SchedulerConfig, roster: Roster) -> R
     return None
 
 
-def _too_large(generate: Generate, config: SchedulerConfig) -> Refused | None:
+def _too_large(generate: Generate, config: SchedulerConfig, shares: TenantShares) -> Refused | None:
     num_prompt, num_replayed = len(generate.prompt_ids), len(generate.output_ids)
     num_known = num_prompt + num_replayed
     if num_replayed >= generate.sampling.max_tokens:
@@ -61,17 +64,24 @@ def _too_large(generate: Generate, config: SchedulerConfig) -> Refused | None:
             f"{num_known} tokens leave no room for output in this engine's KV pool of {pool_tokens} tokens"
         )
         return _refused(generate, Code.KV_POOL_EXCEEDED, message, "prompt_ids")
+    if num_known >= shares.max_tokens(generate.tenant_id):
+        message = (
+            f"{num_known} tokens leave no room for output in this tenant's part of the KV pool, "
+            f"{shares.max_tokens(generate.tenant_id)} tokens"
+        )
+        return _refused(generate, Code.KV_POOL_EXCEEDED, message, "prompt_ids")
     return None
 
 
 def _queue_full(
-    generate: Generate, config: SchedulerConfig, roster: Roster, share: TenantShare | None
+    generate: Generate, config: SchedulerConfig, roster: Roster, shares: TenantShares
 ) -> Refused | None:
-    if len(roster.queue) >= config.max_waiting:
+    if roster.num_waiting >= config.max_waiting:
         return _refused(generate, Code.QUEUE_FULL, f"{config.max_waiting} requests are waiting already")
+    tenant = generate.tenant_id
+    share = shares.get(tenant)
     if share is None:
         return None
-    tenant = generate.tenant_id
     if (
         share.max_queued_requests is not None
         and roster.num_waiting_by_tenant[tenant] >= share.max_queued_requests

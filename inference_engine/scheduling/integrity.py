@@ -20,13 +20,14 @@ class BrokenInvariant(AssertionError):
 
 def check_integrity(roster: Roster, kv: KVTables) -> None:
     """Raises BrokenInvariant."""
-    waiting, running = list(roster.queue), list(roster.running.values())
+    waiting, running = list(roster.waiting()), list(roster.running.values())
     _check_places(roster, waiting, running)
     _check_queue_counts(roster, waiting)
     for request in roster.by_id.values():
         _check_counts(request)
     _check_blocks(roster, kv.pool)
     _check_sharing(roster, kv)
+    _check_tenants(roster, kv)
 
 
 def _check_places(roster: Roster, waiting: list[Request], running: list[Request]) -> None:
@@ -87,6 +88,18 @@ def _check_blocks(roster: Roster, pool: BlockPool) -> None:
         raise BrokenInvariant("a cached block that the index doesn't name")
     if any(block in pool.index for block in places["free"]):
         raise BrokenInvariant("a free block that the index names")
+
+
+def _check_tenants(roster: Roster, kv: KVTables) -> None:
+    held: dict[str, set[int]] = {}
+    for request in roster.by_id.values():
+        if request.block_table:
+            held.setdefault(request.tenant_id, set()).update(request.block_table)
+    if {tenant: len(blocks) for tenant, blocks in held.items()} != kv.num_held:
+        raise BrokenInvariant(f"tenants hold other blocks than counted: {kv.num_held}")
+    running = Counter(request.class_rank for request in roster.running.values())
+    if [running[rank] for rank in range(len(roster.num_running_by_class))] != roster.num_running_by_class:
+        raise BrokenInvariant("running requests by class")
 
 
 def _check_sharing(roster: Roster, kv: KVTables) -> None:

@@ -1,51 +1,84 @@
 """Page tables: how requests take blocks from the pool, share them, and let them go."""
 
+from collections import Counter
+from dataclasses import dataclass
+
 from inference_engine.contract.limits import BLOCK_SIZE
 
 from .block_pool import BlockPool
 from .prefix_index import PrefixIndex
-from .request import Request
+from .request import Request, RequestState
 
 
 def blocks_for(num_tokens: int) -> int:
     return -(-num_tokens // BLOCK_SIZE)
 
 
+@dataclass(slots=True)
+class Found:
+    """Computed already, behind what the request has: whole blocks to share, and the beginning of one to
+    copy."""
+
+    shared: list[int]
+    copied: int | None
+    num_tokens: int
+    """How far the request is computed once it has them."""
+
+
 class KVTables:
     def __init__(self, num_blocks: int, secret: bytes, *, enable_prefix_cache: bool) -> None:
         self.index = PrefixIndex(secret)
         self.pool = BlockPool(num_blocks, self.index)
+        self.num_held: Counter[str] = Counter()
+        """Tenant -> distinct blocks in its page tables. No block belongs to two tenants."""
         self._enable_prefix_cache = enable_prefix_cache
 
+    def find(self, request: Request) -> Found:
+        """The leader's prompt if that is more than the prefix cache has. The last known token is always
+        left."""
+        matched = self.match(request)
+        found = Found(matched, None, request.num_computed)
+        if matched:
+            found.num_tokens = (len(request.block_table) + len(matched)) * BLOCK_SIZE
+        if request.leader is not None and not request.block_table:
+            fork = _fork(request, request.leader)
+            return fork if fork.num_tokens > found.num_tokens else found
+        return found
+
     def match(self, request: Request) -> list[int]:
-        """Cached blocks that would follow the request's own; the last known token is always left over."""
+        """Cached blocks that would follow the request's own."""
         first, last = len(request.block_table), (request.num_known - 1) // BLOCK_SIZE
         if not self._enable_prefix_cache or request.num_computed < first * BLOCK_SIZE:
             return []
         return self.index.match(request, first, last)
 
     def num_cached_prompt_tokens(self, request: Request) -> int:
-        """What a waiting request would find cached if it were admitted now."""
-        return min(len(self.match(request)) * BLOCK_SIZE, request.num_prompt)
+        """What a waiting request would find computed if it were admitted now."""
+        return min(self.find(request).num_tokens, request.num_prompt)
 
-    def num_missing(self, request: Request) -> int:
-        """Blocks still to be found for everything that is known of the request."""
-        return blocks_for(request.num_known) - len(request.block_table)
+    def pin(self, request: Request, found: Found) -> None:
+        """Nobody can take what was found, until `unpin` or `take`."""
+        self._hold(request, self.pool.pin(found.shared))
 
-    def take_matched(self, request: Request, matched: list[int]) -> None:
-        """`matched` is pinned already."""
-        if not matched:
+    def unpin(self, request: Request, found: Found) -> None:
+        self._hold(request, -self.pool.release(found.shared))
+
+    def take(self, request: Request, found: Found) -> None:
+        """Append what is pinned to the request's table. Where the beginning of a block was found too, the
+        block that follows is to be a copy of it."""
+        if found.num_tokens <= request.num_computed:
             return
-        request.block_table.extend(matched)
+        request.block_table.extend(found.shared)
         request.num_published = len(request.block_table)
-        request.num_scheduled = request.num_computed = len(request.block_table) * BLOCK_SIZE
+        request.num_scheduled = request.num_computed = found.num_tokens
 
     def extend(self, request: Request, count: int) -> None:
         request.block_table.extend(self.pool.allocate(count))
+        self._hold(request, count)
 
     def cut(self, request: Request, num_kept: int) -> None:
         """Let go of all but the first `num_kept` blocks, and of what was computed in the others."""
-        self.pool.release(request.block_table[num_kept:])
+        self._hold(request, -self.pool.release(request.block_table[num_kept:]))
         request.block_table = request.block_table[:num_kept]
         request.num_published = min(request.num_published, num_kept)
         request.num_scheduled = min(request.num_scheduled, num_kept * BLOCK_SIZE)
@@ -64,3 +97,20 @@ class KVTables:
         """What the request computed, or read, can't be trusted: nobody may find it again."""
         for block in request.block_table:
             self.index.forget(block)
+
+    def _hold(self, request: Request, num_more: int) -> None:
+        tenant = request.tenant_id
+        self.num_held[tenant] += num_more
+        if not self.num_held[tenant]:
+            del self.num_held[tenant]
+
+
+def _fork(request: Request, leader: Request) -> Found:
+    """Both have the same prompt. Copy-on-write: the block in which they part is copied at once, for the
+    leader may be writing behind the prompt already."""
+    if leader.state is RequestState.FINISHED:
+        return Found([], None, 0)
+    num_tokens = min(leader.num_computed, request.num_prompt, request.num_known - 1)
+    num_full = num_tokens // BLOCK_SIZE
+    copied = leader.block_table[num_full] if num_tokens % BLOCK_SIZE else None
+    return Found(leader.block_table[:num_full], copied, num_tokens)

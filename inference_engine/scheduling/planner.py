@@ -5,33 +5,39 @@ Running decodes come first, then started prefills, then new requests as far as p
 
 from .config import SchedulerConfig
 from .inspection import Totals
+from .pace import Pace
 from .prefill_shares import max_prefills, share_budget
-from .reclaim import Reclaimer, is_at_block_end
+from .reclaim import Admission, Reclaimer, is_at_block_end
 from .request import PENDING_TOKEN, Request, RequestState
 from .roster import Roster
-from .step_plan import ScheduledChunk
+from .step_plan import ScheduledChunk, StepPlan
 
 
 class StepPlanner:
-    def __init__(self, config: SchedulerConfig, roster: Roster, reclaimer: Reclaimer, totals: Totals) -> None:
+    def __init__(
+        self, config: SchedulerConfig, roster: Roster, reclaimer: Reclaimer, pace: Pace, totals: Totals
+    ) -> None:
         self._config = config
         self._roster = roster
         self._reclaimer = reclaimer
+        self._pace = pace
         self._totals = totals
 
-    def plan_chunks(self) -> list[ScheduledChunk]:
+    def plan(self, step: int) -> StepPlan:
+        """Without chunks where there is nothing to do, or nothing until the step in flight has been
+        applied."""
         self._reclaimer.begin_plan()
         decodes, growing, prefills = self._sort_running()
         if growing:
             decodes += self._grow(growing)
-            decodes = [request for request in decodes if request.state is RequestState.RUNNING]
-            prefills = [request for request in prefills if request.state is RequestState.RUNNING]
-        budget = self._prefill_budget(len(decodes))
-        self._admit(prefills, budget)
+            decodes, prefills = _still_running(decodes), _still_running(prefills)
+        budget = self._pace.prefill_budget(decodes)
+        if self._admit(prefills, budget):
+            decodes, prefills = _still_running(decodes), _still_running(prefills)
         chunks = [schedule(request, 1) for request in decodes]
-        shares = share_budget([request.num_remaining for request in prefills], budget)
+        shares = share_budget(prefills, budget)
         chunks += [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
-        return chunks
+        return StepPlan(step, chunks, self._reclaimer.copies)
 
     def _sort_running(self) -> tuple[list[Request], list[Request], list[Request]]:
         """(one token to compute, the same but a block short, several to compute)"""
@@ -54,28 +60,46 @@ class StepPlanner:
                 grown.append(request)
         return grown
 
-    def _prefill_budget(self, num_decodes: int) -> int:
-        if not num_decodes:
-            return self._config.max_step_tokens
-        return min(self._config.prefill_budget, self._config.max_step_tokens - num_decodes)
-
-    def _admit(self, prefills: list[Request], budget: int) -> None:
-        """Start the heads of the queue; when one finds no room, nobody overtakes it. One that was preempted
-        with a chunk in flight comes back after that, so that chunks of one request never overlap."""
-        roster = self._roster
-        while len(prefills) < max_prefills(budget) and len(roster.running) < self._config.max_running:
-            request = roster.queue.head()
-            if request is None or request.num_in_flight or not self._reclaimer.admit(request):
-                return
-            roster.start(request)
+    def _admit(self, prefills: list[Request], budget: int) -> bool:
+        """Start the heads of the queue. When one finds no room nobody overtakes it, but for a tenant that is
+        at its own limit. Returns whether somebody had to stop."""
+        num_preemptions = self._totals.num_preemptions
+        full_tenants: set[str] = set()
+        while (request := self._next(prefills, budget, full_tenants)) is not None:
+            outcome = self._reclaimer.admit(request)
+            if outcome is Admission.NO_ROOM:
+                break
+            if outcome is Admission.TENANT_FULL:
+                full_tenants.add(request.tenant_id)
+                continue
+            if len(self._roster.running) >= self._config.max_running:
+                self._reclaimer.stop_for_place(request)
+            self._roster.start(request)
             self._count_cached(request)
             prefills.append(request)
+        return self._totals.num_preemptions > num_preemptions
+
+    def _next(self, prefills: list[Request], budget: int, full_tenants: set[str]) -> Request | None:
+        """The head of the queue, if it could start now but for blocks. One that was preempted with a chunk in
+        flight comes back after that, so that chunks of one request never overlap."""
+        request = self._roster.queue.head(full_tenants)
+        if request is None or request.num_in_flight or request.arrival in self._reclaimer.victims.moved:
+            return None
+        num_before = sum(other.class_rank <= request.class_rank for other in prefills)
+        if num_before >= max_prefills(budget):
+            return None
+        is_full = len(self._roster.running) >= self._config.max_running
+        return None if is_full and self._reclaimer.victims.for_place(request) is None else request
 
     def _count_cached(self, request: Request) -> None:
         """Prompt tokens that the request never had to compute; later matches only bring back its own work."""
         if not request.num_preemptions:
             request.cached_tokens = min(request.num_computed, request.num_prompt)
             self._totals.cached_prompt_tokens += request.cached_tokens
+
+
+def _still_running(requests: list[Request]) -> list[Request]:
+    return [request for request in requests if request.state is RequestState.RUNNING]
 
 
 def schedule(request: Request, num_tokens: int) -> ScheduledChunk:

@@ -37,7 +37,11 @@ class Request:
         "code",
         "end_ids",
         "finish_reason",
+        "group_id",
+        "guarded_until",
+        "is_let_in_by_age",
         "key_id",
+        "leader",
         "max_tokens",
         "num_chunks",
         "num_computed",
@@ -53,6 +57,7 @@ class Request:
         "output_ids",
         "preempted_at",
         "prompt_ids",
+        "queued_clock",
         "queued_tokens",
         "request_id",
         "sampling",
@@ -76,6 +81,9 @@ class Request:
         """Replayed and confirmed output tokens."""
         self.sampling = generate.sampling
         self.choice = generate.choice
+        self.group_id = generate.group_id
+        self.leader: Request | None = None
+        """Computes, or has computed, the prompt of this one's group. None: this one is on its own."""
         self.max_tokens = max_tokens
         """After clamping to context and pool; replayed tokens count."""
         self.end_ids = end_ids
@@ -109,6 +117,11 @@ class Request:
         """The furthest position ever computed, blocks kept or not."""
         self.preempted_at = -1
         """`num_scheduled` when last preempted: not again until more than that is computed."""
+        self.guarded_until = -1
+        """Nor for an equal of its class until more than this is: it has the blocks for that much."""
+        self.queued_clock: float | None = None
+        """What the policy's token clock showed when it first joined the queue."""
+        self.is_let_in_by_age = False
         self.queued_tokens = 0
         """Tokens it had to compute when it last joined the queue."""
         self.cached_tokens = 0
@@ -130,10 +143,11 @@ class Request:
         """The token in flight is its last, whatever it turns out to be."""
         return self.num_pending > 0 and len(self.output_ids) + self.num_pending >= self.max_tokens
 
-    @property
-    def can_be_preempted(self) -> bool:
-        """Never twice without progress."""
-        return self.num_computed > self.preempted_at
+    def can_be_preempted_for(self, other: "Request") -> bool:
+        """Never twice without progress; for an equal not before as many tokens are new as were computed
+        again."""
+        is_urgent = other.class_rank < self.class_rank
+        return self.num_computed > (self.preempted_at if is_urgent else self.guarded_until)
 
     def ids_between(self, start: int, end: int) -> list[int]:
         """Known token ids of positions start <= p < end."""

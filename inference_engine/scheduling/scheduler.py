@@ -16,40 +16,41 @@ from inference_engine.contract.events import Accepted, Refused, Stats
 from inference_engine.contract.requests import Generate, TenantShare
 
 from .config import SchedulerConfig
-from .fcfs import FirstComeFirstServed
-from .inspection import Totals, blocks_by_tenant, stats
+from .inspection import Totals, stats
 from .intake import clamped_max_tokens, refusal
 from .integrity import check_integrity
 from .kv_tables import KVTables
 from .outcome import confirm, failure_of, take_token
+from .pace import Pace
 from .planner import StepPlanner
-from .policy import QueuePolicy
+from .policies import make_policy
 from .reclaim import Reclaimer
 from .request import Request, RequestState
 from .roster import Roster
+from .shares import TenantShares
 from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
 
 __all__ = ["Scheduler", "SchedulerConfig"]
 
 
 class Scheduler:
-    def __init__(self, config: SchedulerConfig, policy: QueuePolicy | None = None) -> None:
+    def __init__(self, config: SchedulerConfig) -> None:
         self.config = config
         self.kv = KVTables(
             config.num_blocks, config.cache_secret, enable_prefix_cache=config.enable_prefix_cache
         )
-        self.roster = Roster(policy or FirstComeFirstServed())
+        self.roster = Roster(make_policy(config.policy, config.ageing_tokens))
         self.totals = Totals()
         self.in_flight: deque[StepPlan] = deque()
-        self._planner = StepPlanner(
-            config, self.roster, Reclaimer(self.roster, self.kv, self.totals), self.totals
-        )
-        self._shares: dict[str, TenantShare] = {}
+        self.shares = TenantShares(config.num_blocks)
+        self._pace = Pace(config)
+        reclaimer = Reclaimer(self.roster, self.kv, self.shares, self.totals)
+        self._planner = StepPlanner(config, self.roster, reclaimer, self._pace, self.totals)
         self._num_arrivals = 0
         self._num_planned = 0
 
     def add(self, generate: Generate) -> Accepted | Refused:
-        refused = refusal(generate, self.config, self.roster, self._shares.get(generate.tenant_id))
+        refused = refusal(generate, self.config, self.roster, self.shares)
         if refused is not None:
             self.totals.num_refused += 1
             return refused
@@ -79,11 +80,10 @@ class Scheduler:
             raise RuntimeError(
                 f"{len(self.in_flight)} steps in flight, lag is {self.config.lag}: apply first"
             )
-        chunks = self._planner.plan_chunks()
-        if not chunks:
+        plan = self._planner.plan(self._num_planned + 1)
+        if not plan.chunks:
             return None
         self._num_planned += 1
-        plan = StepPlan(self._num_planned, chunks)
         self.in_flight.append(plan)
         self.kv.pool.begin_step(plan.step)
         return plan
@@ -104,10 +104,14 @@ class Scheduler:
                 updates.append(update)
         return updates
 
+    def observe_step(self, plan: StepPlan, seconds: float) -> None:
+        """How long an applied step took: what the prefill budget is chosen by where there are gap targets."""
+        self._pace.observe(plan, seconds)
+
     def set_tenant_shares(self, shares: dict[str, TenantShare]) -> None:
-        """Replace the shares of the tenants named. Queue limits hold from the next `add`; weights and KV
-        fractions are for a fair policy to use."""
-        self._shares.update(shares)
+        """Replace the shares of the tenants named. Weights and queue limits hold from the next `add`, limits
+        of KV blocks from the next block that one of their requests needs."""
+        self.shares.update(shares)
 
     @property
     def requests(self) -> Mapping[str, Request]:
@@ -121,7 +125,8 @@ class Scheduler:
         return stats(self.totals, self.roster, self.kv.pool)
 
     def blocks_by_tenant(self) -> dict[str, int]:
-        return blocks_by_tenant(self.roster)
+        """Distinct blocks that each tenant's requests refer to. No block belongs to two tenants."""
+        return dict(self.kv.num_held)
 
     def check_integrity(self) -> None:
         """Raises BrokenInvariant. Cheap enough for idle moments, not for every step."""
@@ -129,26 +134,33 @@ class Scheduler:
 
     def _new_request(self, generate: Generate) -> Request:
         self._num_arrivals += 1
-        return Request(
+        request = Request(
             generate,
             arrival=self._num_arrivals,
-            max_tokens=clamped_max_tokens(generate, self.config),
+            max_tokens=clamped_max_tokens(generate, self.config, self.shares),
             end_ids=self.config.end_ids,
         )
+        request.weight = self.shares.weight(request.tenant_id, request.weight)
+        return request
 
     def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
         request = chunk.request
         self.totals.num_recomputed_tokens += confirm(chunk)
+        self.totals.num_computed_tokens += len(chunk.token_ids)
         failure = failure_of(chunk, sampled)
         if failure is not None:
             self.kv.forget(request)
             self._end(request, FinishReason.FAILED, failure)
             return RequestUpdate(request, [], finish=FinishReason.FAILED, code=failure)
         self.kv.publish(request)
+        if request.group_id:
+            self.roster.call_followers(request)
         if sampled is None or not chunk.samples:
             return None
         update = take_token(request, sampled)
-        self.totals.output_tokens += len(update.token_ids)
+        if update.token_ids:
+            self.totals.output_tokens += 1
+            self.roster.queue.charge_output(request)
         if update.finish is not None:
             self._end(request, update.finish, None)
         return update

@@ -131,6 +131,7 @@ class EngineLoop:
             return self._apply_failure(completed)
         self._health.succeeded()
         self._desk.deliver(self._scheduler.apply(plan, completed.result))
+        self._scheduler.observe_step(plan, completed.seconds)
         self._observe(completed)
         return False
 

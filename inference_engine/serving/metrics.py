@@ -36,6 +36,7 @@ _COUNTERS = {
     "num_aborted": "Requests aborted",
     "num_failed": "Requests failed",
     "num_preemptions": "Preemptions",
+    "num_computed_tokens": "Tokens computed, those computed again included",
     "num_recomputed_tokens": "Tokens computed again after preemptions",
 }
 

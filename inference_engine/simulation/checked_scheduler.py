@@ -4,7 +4,7 @@ from collections import deque
 
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Refused
-from inference_engine.contract.requests import Generate
+from inference_engine.contract.requests import Generate, TenantShare
 from inference_engine.scheduling.integrity import BrokenInvariant
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
@@ -12,7 +12,7 @@ from inference_engine.scheduling.step_plan import RequestUpdate, StepPlan
 
 from .chain_model import Transcript
 from .paged_memory import PagedMemory
-from .plan_checks import check_apart, check_plan
+from .plan_checks import check_apart, check_copies, check_plan
 
 
 class Expectation:
@@ -56,10 +56,17 @@ class Expectation:
 
 
 class CheckedScheduler:
-    """Raises BrokenInvariant once something is wrong. Steps run when they are applied, as late as can be."""
+    """Raises BrokenInvariant once something is wrong. Steps run when they are applied, as late as can be.
 
-    def __init__(self, config: SchedulerConfig) -> None:
+    `check_every`: tokens, plans and preemptions are all looked at; the whole state after each so many acts.
+    """
+
+    def __init__(self, config: SchedulerConfig, check_every: int = 1) -> None:
         self.config = config
+        self._check_every = check_every
+        self._num_acts = 0
+        self.num_forks = 0
+        """Prompts that went on from a copied block."""
         self.scheduler = Scheduler(config)
         self.in_flight: deque[StepPlan] = deque()
         self._failing: dict[str, int] = {}
@@ -74,22 +81,26 @@ class CheckedScheduler:
             self._expected[request.arrival] = Expectation(request, self.config.vocab_size, fails_at)
             if fails_at is not None:
                 self._failing[generate.request_id] = fails_at
-        self.scheduler.check_integrity()
+        self._check()
         return answer
 
     def abort(self, request_id: str, attempt: int = 0) -> Request | None:
         request = self.scheduler.abort(request_id, attempt, Code.CLIENT_GONE)
         if request is not None:
             self._forget(request)
-        self.scheduler.check_integrity()
+        self._check()
         return request
+
+    def set_tenant_shares(self, shares: dict[str, TenantShare]) -> None:
+        self.scheduler.set_tenant_shares(shares)
+        self._check()
 
     def can_plan(self) -> bool:
         return len(self.in_flight) <= self.config.lag
 
     def plan(self) -> StepPlan | None:
         plan = self.scheduler.plan()
-        self.scheduler.check_integrity()
+        self._check()
         for expectation in self._expected.values():
             expectation.check_preemptions()
         if plan is None:
@@ -99,6 +110,8 @@ class CheckedScheduler:
         check_plan(plan, self.config)
         for earlier in self.in_flight:
             check_apart(earlier, plan)
+            check_copies(earlier, plan)
+        self.num_forks += len(plan.copies)
         self.in_flight.append(plan)
         return plan
 
@@ -109,7 +122,7 @@ class CheckedScheduler:
             self._expected[update.request.arrival].check_update(update)
             if update.finish is not None:
                 self._forget(update.request)
-        self.scheduler.check_integrity()
+        self._check()
         return updates
 
     def turn(self) -> list[RequestUpdate]:
@@ -125,9 +138,15 @@ class CheckedScheduler:
             if not self.scheduler.has_work():
                 break
             self.turn()
+        self.scheduler.check_integrity()
         stats = self.scheduler.stats()
         if self.scheduler.has_work() or stats.blocks_free + stats.blocks_cached != stats.blocks_total:
             raise BrokenInvariant(f"not at rest after {max_turns} turns: {stats}")
+
+    def _check(self) -> None:
+        self._num_acts += 1
+        if self._num_acts % self._check_every == 0:
+            self.scheduler.check_integrity()
 
     def _fails_at(self, request: Request) -> int | None:
         return self._failing.get(request.request_id)

@@ -13,6 +13,9 @@ def check_plan(plan: StepPlan, config: SchedulerConfig) -> None:
         raise BrokenInvariant(f"step {plan.step}: no chunk, or two of one request")
     if plan.num_tokens > config.max_step_tokens:
         raise BrokenInvariant(f"step {plan.step}: {plan.num_tokens} tokens")
+    targets = [target for _, target in plan.copies]
+    if len(set(targets)) != len(targets):
+        raise BrokenInvariant(f"step {plan.step}: a block is the target of two copies")
     for chunk in plan.chunks:
         _check_chunk(chunk, config)
     check_apart(plan, plan)
@@ -40,6 +43,14 @@ def check_apart(earlier: StepPlan, later: StepPlan) -> None:
             for block in _read(chunk):
                 if writer.get(block, chunk.request) is not chunk.request:
                     raise BrokenInvariant(f"block {block} is written by {writer[block]} and used by {chunk}")
+
+
+def check_copies(earlier: StepPlan, later: StepPlan) -> None:
+    """Nothing is copied over what the step in flight uses."""
+    used = {block for chunk in earlier.chunks for block in _read(chunk)}
+    for _, target in later.copies:
+        if target in used:
+            raise BrokenInvariant(f"block {target} is copied to and in use by step {earlier.step}")
 
 
 def _read(chunk: ScheduledChunk) -> list[int]:

@@ -20,8 +20,9 @@ from hypothesis.stateful import (
 from msgspec import structs
 
 from inference_engine.contract.events import Accepted
-from inference_engine.contract.requests import Generate, ServiceClass
+from inference_engine.contract.requests import Generate, ServiceClass, TenantShare
 from inference_engine.contract.sampling import SamplingParams
+from inference_engine.scheduling.policies import POLICIES
 from inference_engine.scheduling.scheduler import SchedulerConfig
 from inference_engine.simulation.checked_scheduler import CheckedScheduler
 
@@ -48,6 +49,8 @@ configs = st.builds(
     max_step_tokens=st.integers(7, 80),
     prefill_budget=st.integers(1, 40),
     max_waiting=st.just(8),
+    policy=st.sampled_from(sorted(POLICIES)),
+    ageing_tokens=st.sampled_from([50, 5_000]),
     lag=st.sampled_from([0, 1]),
     enable_prefix_cache=st.sampled_from([True, True, False]),
     end_ids=st.just(frozenset({END_ID})),
@@ -73,7 +76,19 @@ generates = st.builds(
     output_ids=st.one_of(st.just([]), st.just([]), token_ids),
     sampling=samplings,
     tenant_id=st.sampled_from(["alice", "bob"]),
+    key_id=st.sampled_from(["", "key"]),
     service_class=st.sampled_from(ServiceClass),
+    weight=st.sampled_from([1.0, 3.0]),
+)
+shares = st.dictionaries(
+    st.sampled_from(["alice", "bob"]),
+    st.builds(
+        TenantShare,
+        weight=st.sampled_from([1.0, 3.0]),
+        max_kv_fraction=st.sampled_from([0.3, 0.6, 1.0]),
+        max_queued_requests=st.sampled_from([None, 4]),
+        max_queued_tokens=st.sampled_from([None, 200]),
+    ),
 )
 failures = st.sampled_from([None] * 9 + [4])
 """After how many more tokens sampling fails."""
@@ -97,6 +112,26 @@ class SchedulerMachine(RuleBasedStateMachine):
             if isinstance(answer, Accepted):
                 assert answer.cached_tokens < num_known
                 assert len(generate.output_ids) < answer.max_tokens <= generate.sampling.max_tokens
+
+    @rule(drawn=generates, seeds=st.lists(st.integers(0, 3), min_size=2, max_size=4), data=st.data())
+    def add_group(self, drawn: Generate, seeds: list[int], data) -> None:
+        """n > 1: one prompt, other seeds; one choice may have been moved here with outputs."""
+        group_id = f"g{self.num_requests}"
+        for choice, seed in enumerate(seeds):
+            self.num_requests += 1
+            generate = structs.replace(
+                drawn,
+                request_id=f"r{self.num_requests}",
+                group_id=group_id,
+                choice=choice,
+                output_ids=data.draw(st.sampled_from([[], drawn.output_ids])),
+                sampling=structs.replace(drawn.sampling, seed=seed),
+            )
+            self.checked.add(generate)
+
+    @rule(shares=shares)
+    def limit(self, shares: dict[str, TenantShare]) -> None:
+        self.checked.set_tenant_shares(shares)
 
     @precondition(lambda self: self.checked.scheduler.requests)
     @rule(data=st.data())
@@ -126,6 +161,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             self.checked.drain(5_000)
             stats = self.checked.scheduler.stats()
             self.seen.update({name: getattr(stats, name) for name in SEEN})
+            self.seen["forks"] += self.checked.num_forks
 
 
 def test_random_life_breaks_no_invariant_and_sees_everything():
@@ -139,4 +175,4 @@ def test_random_life_breaks_no_invariant_and_sees_everything():
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
-    assert all(SchedulerMachine.seen[name] for name in SEEN), SchedulerMachine.seen
+    assert all(SchedulerMachine.seen[name] for name in (*SEEN, "forks")), SchedulerMachine.seen

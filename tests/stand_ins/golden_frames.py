@@ -107,6 +107,7 @@ STATS = Stats(
     num_failed=17,
     num_preemptions=18,
     num_recomputed_tokens=19,
+    num_computed_tokens=23,
 )
 
 FROM_ENGINE: dict[str, EngineMessage] = {

@@ -17,6 +17,7 @@ SMALL = SchedulerConfig(
     context_length=2048,
     vocab_size=1000,
     cache_secret=b"a secret of this engine",
+    policy="fcfs",
     end_ids=frozenset({2}),
 )
 

@@ -73,3 +73,15 @@ def test_queue_counts_that_drift(busy):
     busy.roster.waiting_tokens_by_tenant["alice"] += 1
     with pytest.raises(BrokenInvariant, match="waiting tokens"):
         busy.check_integrity()
+
+
+def test_a_tenants_blocks_that_drift(busy):
+    busy.kv.num_held["alice"] += 1
+    with pytest.raises(BrokenInvariant, match="tenants hold"):
+        busy.check_integrity()
+
+
+def test_running_counts_that_drift(busy):
+    busy.roster.num_running_by_class[2] += 1
+    with pytest.raises(BrokenInvariant, match="by class"):
+        busy.check_integrity()

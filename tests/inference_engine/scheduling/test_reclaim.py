@@ -253,7 +253,8 @@ def test_of_those_that_wait_the_least_deserving_gives_its_blocks(engine):
     live = small.scheduler.requests
     for name in ("second", "third"):
         small.scheduler.roster.preempt(live[name])
-    Reclaimer(small.scheduler.roster, small.scheduler.kv, small.scheduler.totals).grow(live["first"])
+    scheduler = small.scheduler
+    Reclaimer(scheduler.roster, scheduler.kv, scheduler.shares, scheduler.totals).grow(live["first"])
     assert [len(live[name].block_table) for name in ("first", "second", "third")] == [3, 2, 1]
     small.scheduler.check_integrity()
 

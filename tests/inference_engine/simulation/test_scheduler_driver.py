@@ -1,28 +1,37 @@
+import json
+
 import pytest
 
+from inference_engine.scheduling import kv_tables, reclaim
 from inference_engine.scheduling.block_pool import BlockPool
-from inference_engine.scheduling.kv_tables import KVTables
+from inference_engine.scheduling.kv_tables import Found
+from inference_engine.scheduling.policies import POLICIES
 from inference_engine.scheduling.prefix_index import PrefixIndex
 from inference_engine.scheduling.request import Request
 from inference_engine.simulation.scheduler_driver import main
 
 
-def test_a_run_reports_no_broken_invariant_and_that_it_saw_something(capsys):
-    assert main(["--steps", "1500", "--seed", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_run_reports_no_broken_invariant_and_that_it_saw_something(capsys, policy):
+    assert main(["--steps", "6000", "--seed", "3", "--policy", policy]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["lag=0", "lag=1"]
+    told = json.loads(last)
+    assert told["violations"] == 0 and told["steps"] >= 6000
     for line in lines:
         figures = dict(part.split("=") for part in line.split())
         assert figures["broken_invariants"] == "0"
-        for name in ("num_preemptions", "num_aborted", "num_failed", "num_refused", "cached_prompt_tokens"):
-            assert int(figures[name]) > 0, name
+        for name in ("preemptions", "aborted", "failed", "refused", "recomputed_tokens", "forks"):
+            assert int(figures[f"num_{name}"]) > 0, name
+        assert int(figures["cached_prompt_tokens"]) > 0
 
 
-def put_back_at_once(self: BlockPool, blocks: list[int]) -> None:
-    for block in reversed(blocks):
+def put_back_at_once(self: BlockPool, blocks: list[int]) -> int:
+    for block in blocks:
         self.ref_counts[block] -= 1
         if not self.ref_counts[block]:
             self._put_back(block)
+    return sum(not self.ref_counts[block] for block in blocks)
 
 
 def hash_without_tenant(self: PrefixIndex, request, index: int) -> bytes:
@@ -33,6 +42,16 @@ def hash_without_prefix(self: PrefixIndex, request, index: int) -> bytes:
     return bytes(request.tenant_id + str(request.ids_between(index * 16, index * 16 + 16)), "ascii")
 
 
+def fork_without_copy(request: Request, leader: Request) -> Found:
+    num_tokens = min(leader.num_computed, request.num_known - 1)
+    return Found(leader.block_table[: num_tokens // 16], None, num_tokens)
+
+
+def fork_with_a_shared_tail(request: Request, leader: Request) -> Found:
+    num_tokens = min(leader.num_computed, request.num_known - 1)
+    return Found(leader.block_table[: num_tokens // 16 + 1], None, num_tokens)
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "sabotage", "lag"),
     [
@@ -40,11 +59,15 @@ def hash_without_prefix(self: PrefixIndex, request, index: int) -> bytes:
         (PrefixIndex, "hash_of", hash_without_tenant, "0"),
         (PrefixIndex, "hash_of", hash_without_prefix, "0"),
         (PrefixIndex, "forget", lambda self, block: None, "0"),
-        (Request, "can_be_preempted", property(lambda self: True), "0"),
-        (KVTables, "num_missing", lambda self, request: 1, "0"),
+        (Request, "can_be_preempted_for", lambda self, other: True, "0"),
+        (reclaim, "_num_reserved", lambda request, found: 1, "0"),
+        (kv_tables, "_fork", fork_without_copy, "0"),
+        (kv_tables, "_fork", fork_with_a_shared_tail, "0"),
     ],
 )
 def test_a_scheduler_with_a_bug_is_found_out(monkeypatch, capsys, owner, name, sabotage, lag):
     monkeypatch.setattr(owner, name, sabotage)
-    assert main(["--steps", "3000", "--lag", lag]) == 1
-    assert "broken_invariants=1" in capsys.readouterr().err
+    assert main(["--steps", "8000", "--lag", lag]) == 1
+    captured = capsys.readouterr()
+    assert "broken_invariants=1" in captured.err
+    assert json.loads(captured.out.splitlines()[-1])["violations"] == 1

@@ -1,0 +1,120 @@
+"""Fair shares among tenants, inside the batching loop: virtual token counters (VTC, Sheng et al., OSDI'24).
+
+Each tenant has one counter of service: prompt tokens when a request is first admitted (those cached or forked
+at CACHED_TOKEN_COST), OUTPUT_TOKEN_COST for each output token as it comes, all divided by the tenant's
+weight; what a preemption makes it compute again is never charged. In each class the tenant with the lowest
+counter is next, among its keys the least served one, then the oldest request. A tenant that comes back to a
+class with nothing waiting there is lifted to the lowest counter of those that do wait, so it brings no credit
+from its absence.
+
+The bound. Let P be the largest charge of one prompt, O that of all the output of one request, and R the
+places of the running set, all at weight 1. Of two tenants of equal weight w that wait in the same class from
+one moment to another, and ask for nothing in other classes, neither held back by a limit of its own, the
+counters then differ by at most
+
+    U = (P + R x O) / w
+
+For as long as f's counter is above g's, f is not admitted; it was not above when f was last admitted; since
+then f was charged that one prompt and the outputs of those of its requests that run, at most R. So services
+over the whole time differ by at most 2U (a gap of U one way in the beginning and the other way in the end).
+Preemption and resumption go through the same queue and charge nothing; bulk that yields only lowers what its
+tenant is charged.
+
+A tenant with nothing running doesn't wait for a place of one that has several and was served more: the newest
+of those lets it pass and keeps its blocks meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from .class_ladder import ClassLadder, bulk_gives_way
+from .key_lane import KeyLane
+from .lanes import Lane, Lanes, Order, of_tenant
+from .policy import Rank
+from .request import Request
+from .service_counters import (
+    CACHED_TOKEN_COST,
+    OUTPUT_TOKEN_COST,
+    PROMPT_TOKEN_COST,
+    ServiceCounters,
+)
+
+RANK_GRAIN = 256.0
+"""Service that makes one tenant less deserving than another when blocks are short: less is no difference, so
+that two with nearly equal counters don't take each other's blocks in turns."""
+
+
+class FairShares:
+    def __init__(self, ageing_tokens: int) -> None:
+        self.served = ServiceCounters()
+        """By tenant."""
+        self._ladder = ClassLadder(lambda: Lanes(of_tenant, self._order_of, KeyLane), ageing_tokens)
+        self._last_left = [0.0 for _ in self._ladder.rungs]
+        """By class: the counter of the tenant that last left it empty."""
+        self._num_running: Counter[str] = Counter()
+
+    def push(self, request: Request) -> None:
+        tenant, rung = request.tenant_id, self._ladder.rungs[request.class_rank]
+        if tenant not in rung:
+            lowest = rung.lowest_order()
+            self.served.lift(tenant, lowest[0] if lowest else self._last_left[request.class_rank])
+        self._ladder.push(request)
+
+    def head(self, but: Collection[str] = ()) -> Request | None:
+        return self._ladder.head(but)
+
+    def remove(self, request: Request) -> None:
+        self._ladder.remove(request)
+        rank = request.class_rank
+        if not len(self._ladder.rungs[rank]):
+            self._last_left[rank] = max(self._last_left[rank], self.served[request.tenant_id])
+
+    def start(self, request: Request) -> None:
+        self._ladder.start(request)
+        self._num_running[request.tenant_id] += 1
+        if not request.num_preemptions:
+            num_new = request.num_known - request.num_computed
+            self._charge(request, num_new * PROMPT_TOKEN_COST + request.num_computed * CACHED_TOKEN_COST)
+
+    def stop(self, request: Request) -> None:
+        tenant = request.tenant_id
+        self._num_running[tenant] -= 1
+        if not self._num_running[tenant]:
+            del self._num_running[tenant]
+
+    def charge_output(self, request: Request) -> None:
+        self._charge(request, OUTPUT_TOKEN_COST)
+
+    def rank(self, request: Request) -> Rank:
+        return request.class_rank, int(self.served[request.tenant_id] / RANK_GRAIN), request.arrival
+
+    def gives_way(self, runner: Request, waiting: Request) -> bool:
+        return bulk_gives_way(runner, waiting)
+
+    def gives_place(self, runner: Request, waiting: Request) -> bool:
+        if bulk_gives_way(runner, waiting):
+            return True
+        tenant, other = runner.tenant_id, waiting.tenant_id
+        return (
+            other not in self._num_running
+            and self._num_running[tenant] > 1
+            and runner.class_rank >= waiting.class_rank
+            and self.served[tenant] > self.served[other]
+        )
+
+    def __len__(self) -> int:
+        return len(self._ladder)
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._ladder)
+
+    def _order_of(self, tenant: str, lane: Lane) -> Order:
+        return (self.served[tenant],)
+
+    def _charge(self, request: Request, service: float) -> None:
+        self._ladder.clock += service
+        share = service / request.weight
+        self.served.charge(request.tenant_id, share)
+        lane = self._ladder.rungs[request.class_rank].get(request.tenant_id)
+        if isinstance(lane, KeyLane):
+            lane.served.charge(request.key_id, share)

@@ -1,0 +1,41 @@
+"""One tenant's waiting requests of one class: by key, the least served first, then by arrival."""
+
+from collections.abc import Iterator
+
+from .lanes import Lane, Lanes, Order
+from .request import Request
+from .service_counters import ServiceCounters
+
+
+class KeyLane:
+    """Lives while something waits in it, and so do its counters: what keys had before is forgiven."""
+
+    def __init__(self) -> None:
+        self.served = ServiceCounters()
+        """By key."""
+        self._lanes = Lanes(of_key, self._order_of)
+
+    def push(self, request: Request) -> None:
+        if request.key_id not in self._lanes:
+            lowest = self._lanes.lowest_order()
+            self.served.lift(request.key_id, lowest[0] if lowest else 0.0)
+        self._lanes.push(request)
+
+    def head(self) -> Request | None:
+        return self._lanes.head()
+
+    def remove(self, request: Request) -> None:
+        self._lanes.remove(request)
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._lanes)
+
+    def _order_of(self, key_id: str, lane: Lane) -> Order:
+        return (self.served[key_id],)
+
+
+def of_key(request: Request) -> str:
+    return request.key_id

@@ -1,0 +1,151 @@
+"""Who is first among many that wait in lanes: a lazy heap over the lanes, cheap however many requests wait.
+
+A lane's order may rise at any time without a word (a tenant is served, its head leaves); the entry in the
+heap is then too low, and is put right once it comes to the top. It may fall only by a push, which makes a new
+entry.
+"""
+
+import heapq
+from collections.abc import Callable, Collection, Iterator
+from itertools import count
+from typing import Protocol
+
+from .request import Request
+
+Order = tuple[float, ...]
+
+
+class Lane(Protocol):
+    def push(self, request: Request) -> None: ...
+
+    def head(self) -> Request | None: ...
+
+    def remove(self, request: Request) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Request]: ...
+
+
+class ArrivalLane:
+    """By arrival. One that comes back finds its old place."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Request] = {}
+        self._heap: list[int] = []
+        """Arrival numbers; those no longer in `_waiting` are skipped when they surface."""
+
+    def push(self, request: Request) -> None:
+        self._waiting[request.arrival] = request
+        heapq.heappush(self._heap, request.arrival)
+
+    def head(self) -> Request | None:
+        while self._heap:
+            request = self._waiting.get(self._heap[0])
+            if request is not None:
+                return request
+            heapq.heappop(self._heap)
+        return None
+
+    def remove(self, request: Request) -> None:
+        del self._waiting[request.arrival]
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._waiting.values())
+
+
+class Lanes:
+    """Lanes by name, the one with the lowest order first. A lane exists while something waits in it."""
+
+    def __init__(
+        self,
+        name_of: Callable[[Request], str],
+        order_of: Callable[[str, Lane], Order],
+        make_lane: Callable[[], Lane] = ArrivalLane,
+    ) -> None:
+        self._name_of = name_of
+        self._order_of = order_of
+        self._make_lane = make_lane
+        self._lanes: dict[str, Lane] = {}
+        self._entry: dict[str, tuple[Order, int]] = {}
+        """Name -> its one entry that counts."""
+        self._heap: list[tuple[Order, int, str]] = []
+        self._serial = count()
+        self._num_waiting = 0
+
+    def push(self, request: Request) -> None:
+        name = self._name_of(request)
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = self._make_lane()
+        lane.push(request)
+        self._num_waiting += 1
+        order, entry = self._order_of(name, lane), self._entry.get(name)
+        if entry is None or order < entry[0]:
+            self._enter(name, order)
+
+    def remove(self, request: Request) -> None:
+        name = self._name_of(request)
+        lane = self._lanes[name]
+        lane.remove(request)
+        self._num_waiting -= 1
+        if not len(lane):
+            del self._lanes[name], self._entry[name]
+
+    def head(self, but: Collection[str] = ()) -> Request | None:
+        """The head of the first lane whose name isn't in `but`."""
+        aside = []
+        name = self._first()
+        while name is not None and name in but:
+            aside.append(heapq.heappop(self._heap))
+            name = self._first()
+        for entry in aside:
+            heapq.heappush(self._heap, entry)
+        return None if name is None else self._lanes[name].head()
+
+    def lowest_order(self) -> Order | None:
+        name = self._first()
+        return None if name is None else self._entry[name][0]
+
+    def get(self, name: str) -> Lane | None:
+        return self._lanes.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._lanes
+
+    def __len__(self) -> int:
+        return self._num_waiting
+
+    def __iter__(self) -> Iterator[Request]:
+        for lane in self._lanes.values():
+            yield from lane
+
+    def _first(self) -> str | None:
+        """The lane whose entry is at the top of the heap, once that entry is true."""
+        while self._heap:
+            order, serial, name = self._heap[0]
+            if self._entry.get(name) != (order, serial):
+                heapq.heappop(self._heap)
+                continue
+            now = self._order_of(name, self._lanes[name])
+            if now <= order:
+                return name
+            heapq.heappop(self._heap)
+            self._enter(name, now)
+        return None
+
+    def _enter(self, name: str, order: Order) -> None:
+        entry = self._entry[name] = order, next(self._serial)
+        heapq.heappush(self._heap, (*entry, name))
+
+
+def of_tenant(request: Request) -> str:
+    return request.tenant_id
+
+
+def by_arrival(name: str, lane: Lane) -> Order:
+    head = lane.head()
+    return () if head is None else (head.arrival,)
