@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from admission.decision import standing
+from admission.decision import Admit, standing
 from admission.facts import RequestFacts
 from admission.leaving import Left, leaving
 from admission.rate_headers import rate_headers
@@ -17,7 +17,7 @@ from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import ServiceClass
 from quotas.leases import Progress
-from quotas.outcomes import RateState
+from quotas.outcomes import RateStates
 from quotas.reservations import Reservation
 from tenants.errors import Denied
 from usage.models import Ending, Source
@@ -33,16 +33,16 @@ class Admission:
         principal: Principal,
         facts: RequestFacts,
         reservation: Reservation,
-        max_tokens: int,
-        rate: RateState | None,
+        decision: Admit,
+        rates: RateStates,
     ) -> None:
         self.principal = principal
         self.facts = facts
         self.reservation = reservation
-        self.max_tokens = max_tokens
+        self.max_tokens = decision.max_tokens
         """Output tokens after every cap."""
         self.policy_epoch = principal.policy_epoch
-        self._rate = rate
+        self._rates = rates
         self._progress = Progress()
         self._replica = ""
         self._queue_ms: float | None = None
@@ -70,7 +70,7 @@ class Admission:
 
     def headers(self) -> dict[str, str]:
         """For the answer, whatever it is."""
-        return rate_headers(self._rate)
+        return rate_headers(self._rates)
 
     def record(
         self,

@@ -2,17 +2,17 @@
 
 import math
 
-from quotas.outcomes import RateState
+from quotas.outcomes import RateStates
 
 
-def rate_headers(rate: RateState | None) -> dict[str, str]:
-    if rate is None:
-        return {}
-    return {
-        "x-ratelimit-limit-requests": str(rate.limit),
-        "x-ratelimit-remaining-requests": str(rate.remaining),
-        "x-ratelimit-reset-requests": duration(rate.reset_s),
-    }
+def rate_headers(rates: RateStates) -> dict[str, str]:
+    headers = {}
+    for unit, state in (("requests", rates.requests), ("tokens", rates.tokens)):
+        if state is not None:
+            headers[f"x-ratelimit-limit-{unit}"] = str(state.limit)
+            headers[f"x-ratelimit-remaining-{unit}"] = str(state.remaining)
+            headers[f"x-ratelimit-reset-{unit}"] = duration(state.reset_s)
+    return headers
 
 
 def duration(seconds: float) -> str:

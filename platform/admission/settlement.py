@@ -60,14 +60,12 @@ class Settler:
         return task
 
     async def _settle(self, reservation: Reservation, row: Mapping[str, str]) -> None:
-        keys = reservation.keys
-        await _until_done(
-            keys.request_id, lambda: settle(keys, row, again=reservation.run_number != run_number())
-        )
+        keys, run_before = reservation.keys, run_number()
+        await _until_done(keys.request_id, lambda: settle(keys, row))
         self._keep(Settled(time.monotonic(), keys, row))
-        if reservation.run_number != run_number():
-            # The run changed while this was sent: the reservation may be among what was lost.
-            await _until_done(keys.request_id, lambda: settle(keys, row, again=True))
+        if run_before != run_number():
+            # The run changed while this was sent: the settlement may be among what was lost.
+            await _until_done(keys.request_id, lambda: settle(keys, row))
 
     def _keep(self, settled: Settled) -> None:
         self._recent.append(settled)
@@ -81,7 +79,7 @@ class Settler:
 
 
 async def _again(settled: Settled) -> None:
-    await _until_done(settled.keys.request_id, lambda: settle(settled.keys, settled.row, again=True))
+    await _until_done(settled.keys.request_id, lambda: settle(settled.keys, settled.row))
 
 
 async def _until_done(request_id: str, attempt: Callable[[], Awaitable[object]]) -> None:

@@ -1,7 +1,6 @@
 """A request's key becomes a Principal, on the event loop, without a database in the common case."""
 
 import asyncio
-import hmac
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,8 +13,9 @@ from api_keys.principal import Principal, principal_of
 from api_keys.principal_cache import CachedKey, PrincipalCache
 from api_keys.scopes import Scope
 from api_keys.secrets_format import parse_authorization
-from api_keys.selectors import find_key
+from api_keys.selectors import find_key, known_secret_of
 from inference_engine.contract.codes import Code
+from quotas.selectors import rules_for_key
 from tenants.errors import Denied, store_unavailable
 
 log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ async def authenticate(authorization: bytes | str | None) -> Principal:
     if presented is None:
         raise _invalid_key()
     cached = cache.get(presented.public_id) or await _look_up(presented.public_id)
-    if cached is None or not hmac.compare_digest(cached.digest, presented.digest):
+    if cached is None or not cached.secret.is_of(presented, timezone.now()):
         raise _invalid_key()
     return _usable(cached.principal)
 
@@ -101,6 +101,7 @@ def _query(public_id: str, generation: int) -> CachedKey | None:
     close_old_connections()
     try:
         key = find_key(public_id)
+        limits = () if key is None else rules_for_key(key.tenant_id, key.pk)
     except (DatabaseError, InterfaceError) as error:
         log.warning("api_key_lookup_failed", error=str(error))
         raise store_unavailable() from error
@@ -108,7 +109,7 @@ def _query(public_id: str, generation: int) -> CachedKey | None:
         close_old_connections()
     if key is None or key.revoked_at is not None:
         return None
-    return CachedKey(bytes(key.digest), principal_of(key, generation))
+    return CachedKey(known_secret_of(key), principal_of(key, generation, limits))
 
 
 def _invalid_key() -> Denied:

@@ -4,12 +4,18 @@ from django.db import models
 from django.utils import timezone
 
 from api_keys.scopes import default_scopes, validate_scopes
-from tenants.models import Limits, Tenant
+from tenants.models import ModelAccess, Tenant
 
 
-class ApiKey(Limits):
+class ApiKey(ModelAccess):
     public_id = models.CharField(max_length=32, unique=True, editable=False)
     digest = models.BinaryField(max_length=32, editable=False, help_text="SHA-256 of the secret.")
+    previous_digest = models.BinaryField(
+        max_length=32, null=True, editable=False, help_text="Of the secret before the last rotation."
+    )
+    previous_until = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="How long that one is good for."
+    )
     name = models.CharField(max_length=100)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="api_keys")
     scopes = models.JSONField(

@@ -1,11 +1,13 @@
 """Who a request acts for, and what the policy lets it do: a snapshot, good while its epoch is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from api_keys.models import ApiKey
 from api_keys.scopes import Scope
 from inference_engine.contract.requests import ServiceClass
+from quotas.limits import LimitRule
 from tenants.models import TenantStatus
 
 
@@ -21,14 +23,18 @@ class Principal:
     is_suspended: bool
     policy_epoch: int
     expires_at: datetime | None = None
-    max_concurrent: int | None = None
-    """The tenant's limits; the key's own are the `key_...` ones. None: unlimited."""
-    requests_per_minute: int | None = None
-    key_max_concurrent: int | None = None
-    key_requests_per_minute: int | None = None
+    limits: tuple[LimitRule, ...] = ()
+    """Of the tenant, of the key and of single models."""
+    time_zone: str = "UTC"
     max_output_tokens: int | None = None
+    default_output_tokens: int | None = None
+    max_context_tokens: int | None = None
     allowed_models: frozenset[str] | None = None
     """None: every model."""
+    model_aliases: Mapping[str, str] = field(default_factory=dict, hash=False)
+    features: frozenset[str] | None = None
+    """None: every feature."""
+    queue_timeout_s: float | None = None
     scopes: frozenset[str] = frozenset({Scope.INFERENCE.value})
     generation: int = 0
     """Of the cache it was loaded into; another one now means that what was known may be out of date."""
@@ -36,8 +42,12 @@ class Principal:
     def may_use(self, model: str) -> bool:
         return self.allowed_models is None or model in self.allowed_models
 
+    def model_named(self, name: str) -> str:
+        """What a model's name in a request stands for."""
+        return self.model_aliases.get(name, name)
 
-def principal_of(key: ApiKey, generation: int) -> Principal:
+
+def principal_of(key: ApiKey, generation: int, limits: tuple[LimitRule, ...] = ()) -> Principal:
     tenant = key.tenant
     return Principal(
         tenant_id=str(tenant.pk),
@@ -49,11 +59,14 @@ def principal_of(key: ApiKey, generation: int) -> Principal:
         is_suspended=tenant.status == TenantStatus.SUSPENDED,
         policy_epoch=tenant.policy_epoch,
         expires_at=key.expires_at,
-        max_concurrent=tenant.max_concurrent,
-        requests_per_minute=tenant.requests_per_minute,
-        key_max_concurrent=key.max_concurrent,
-        key_requests_per_minute=key.requests_per_minute,
+        limits=limits,
+        time_zone=tenant.time_zone,
         max_output_tokens=tenant.max_output_tokens,
+        default_output_tokens=tenant.default_output_tokens,
+        max_context_tokens=tenant.max_context_tokens,
+        model_aliases=tenant.model_aliases,
+        features=None if tenant.features is None else frozenset(tenant.features),
+        queue_timeout_s=tenant.queue_timeout_seconds,
         allowed_models=_both(tenant.allowed_models, key.allowed_models),
         scopes=frozenset(key.scopes),
         generation=generation,

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from api_keys.principal import Principal
+from api_keys.secrets_format import KnownSecret
 
 MAX_KNOWN = 50_000
 MAX_UNKNOWN = 10_000
@@ -11,7 +12,7 @@ MAX_UNKNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class CachedKey:
-    digest: bytes
+    secret: KnownSecret
     principal: Principal
 
 

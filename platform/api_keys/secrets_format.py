@@ -1,8 +1,10 @@
 """`octavo_<id>_<secret>`: the id is public, the secret 256 random bits in hex."""
 
 import hashlib
+import hmac
 import re
 import secrets
+from datetime import datetime
 from typing import NamedTuple
 
 PREFIX = "octavo"
@@ -20,6 +22,22 @@ class PresentedKey(NamedTuple):
     digest: bytes
 
 
+class KnownSecret(NamedTuple):
+    """What is kept of a key's secret, and for a while after a rotation of the one before."""
+
+    digest: bytes
+    previous_digest: bytes | None = None
+    previous_until: datetime | None = None
+
+    def is_of(self, presented: PresentedKey, now: datetime) -> bool:
+        """Compared in constant time."""
+        if hmac.compare_digest(self.digest, presented.digest):
+            return True
+        if self.previous_digest is None or self.previous_until is None or self.previous_until <= now:
+            return False
+        return hmac.compare_digest(self.previous_digest, presented.digest)
+
+
 class NewKey(NamedTuple):
     public_id: str
     digest: bytes
@@ -27,7 +45,11 @@ class NewKey(NamedTuple):
 
 
 def draw_key() -> NewKey:
-    public_id = "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
+    return draw_secret("".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH)))
+
+
+def draw_secret(public_id: str) -> NewKey:
+    """Another secret for a key that keeps its id."""
     secret = secrets.token_hex(SECRET_BYTES)
     return NewKey(public_id, digest_of(secret.encode()), f"{PREFIX}_{public_id}_{secret}")
 

@@ -1,21 +1,20 @@
 """Changes of API keys. Each is one transaction: the row, the tenant's policy epoch, the audit record."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
 from api_keys.models import ApiKey
 from api_keys.scopes import default_scopes
-from api_keys.secrets_format import draw_key
+from api_keys.secrets_format import draw_key, draw_secret
 from audit.services import record
 from tenants.models import Tenant
 from tenants.policy_epochs import raise_policy_epoch
 
-CHANGEABLE = frozenset(
-    {"name", "scopes", "expires_at", "max_concurrent", "requests_per_minute", "allowed_models"}
-)
+CHANGEABLE = frozenset({"name", "scopes", "expires_at", "allowed_models"})
 
 
 @transaction.atomic
@@ -24,8 +23,6 @@ def create_key(
     name: str,
     *,
     expires_at: datetime | None = None,
-    max_concurrent: int | None = None,
-    requests_per_minute: int | None = None,
     allowed_models: list[str] | None = None,
     scopes: list[str] | None = None,
     actor: str = "system",
@@ -41,8 +38,6 @@ def create_key(
         name=name,
         tenant=tenant,
         expires_at=expires_at,
-        max_concurrent=max_concurrent,
-        requests_per_minute=requests_per_minute,
         allowed_models=allowed_models,
         scopes=default_scopes() if scopes is None else scopes,
     )
@@ -67,6 +62,27 @@ def update_key(key: ApiKey, *, actor: str = "system", **changes: Any) -> ApiKey:
     raise_policy_epoch(current.tenant)
     record(actor, "api_key.update", _subject(current), changes, before=before, tenant_id=current.tenant_id)
     return current
+
+
+@transaction.atomic
+def rotate_key(key: ApiKey, *, grace: timedelta = timedelta(0), actor: str = "system") -> tuple[ApiKey, str]:
+    """The key, and its new plaintext: show it once. The secret until now is good for `grace` more.
+
+    Id, limits and what was spent of them stay: no budget begins again. A secret still in grace from an
+    earlier rotation ends now. Raises ValidationError for a key that is revoked or has expired.
+    """
+    current = ApiKey.objects.select_for_update().select_related("tenant").get(pk=key.pk)
+    if not current.is_usable:
+        raise ValidationError("Only a key that is still usable can be rotated.")
+    drawn = draw_secret(current.public_id)
+    current.previous_digest = current.digest if grace else None
+    current.previous_until = timezone.now() + grace if grace else None
+    current.digest = drawn.digest
+    current.save(update_fields=["digest", "previous_digest", "previous_until"])
+    raise_policy_epoch(current.tenant)
+    after = {"previous_until": current.previous_until}
+    record(actor, "api_key.rotate", _subject(current), after, tenant_id=current.tenant_id)
+    return current, drawn.plaintext
 
 
 @transaction.atomic

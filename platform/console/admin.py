@@ -43,15 +43,7 @@ class OperatorAdmin(UserAdmin, ModelAdmin):
 
 @admin.register(Tenant)
 class TenantAdmin(UndeletableAdmin):
-    list_display = (
-        "name",
-        "slug",
-        "status",
-        "service_class",
-        "weight",
-        "max_concurrent",
-        "requests_per_minute",
-    )
+    list_display = ("name", "slug", "status", "service_class", "weight")
     list_filter = ("status", "service_class")
     search_fields = ("name", "slug")
     readonly_fields = ("policy_epoch", "created_at")
@@ -95,8 +87,6 @@ class ApiKeyAdmin(UndeletableAdmin):
         "tenant",
         "name",
         "expires_at",
-        "max_concurrent",
-        "requests_per_minute",
         "allowed_models",
         "public_id",
         "created_at",

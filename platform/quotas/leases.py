@@ -10,12 +10,14 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from quotas.reservations import Reservation, lease_ms, restore
-from quotas.store import Script, Value, run_number, run_scripts
+from quotas.store import Script, Value, run_scripts
 from tenants.shards import bucket, bucket_key
 
 log = structlog.get_logger(__name__)
 
 RENEW = Script("renew")
+FORGOTTEN, SETTLED = 0, -1
+"""Answers of lua/renew.lua for a lease that it could not renew."""
 
 
 class Progress(NamedTuple):
@@ -82,20 +84,19 @@ class LeaseKeeper:
             return
         answers = await run_scripts(RENEW, [_call(number, leases) for number, leases in by_bucket.items()])
         for leases, answer in zip(by_bucket.values(), answers, strict=True):
-            for lease, (is_known, epoch) in zip(leases, answer, strict=True):
-                await self._heed(lease, bool(is_known), epoch)
+            for lease, (state, epoch) in zip(leases, answer, strict=True):
+                await self._heed(lease, state, epoch)
 
-    async def _heed(self, lease: Lease, is_known: bool, epoch: int) -> None:
+    async def _heed(self, lease: Lease, state: int, epoch: int) -> None:
         reservation = lease.reservation
         if reservation.keys.request_id not in self._leases:
             return  # it ended while the answer was under way
-        if not is_known and reservation.run_number == run_number():
+        if state == SETTLED:
             self.drop(lease)
             lease.lost()
             return
-        if not is_known:
+        if state == FORGOTTEN:
             await restore(reservation)
-        reservation.run_number = run_number()
         if epoch != lease.policy_epoch:
             lease.policy_changed()
 
@@ -105,7 +106,7 @@ def _call(number: int, leases: list[Lease]) -> tuple[list[str], list[Value]]:
     args: list[Value] = [lease_ms()]
     for lease in leases:
         names = lease.reservation.keys
-        keys += [names.reservation, names.tenant_leases, names.key_leases, names.epoch]
+        keys += [names.reservation, names.settled, *names.all_leases, names.epoch]
         args += [names.request_id, *lease.progress().fields()]
     return keys, args
 

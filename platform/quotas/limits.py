@@ -1,36 +1,58 @@
-"""What a request is measured against: the same limits for each of its scopes."""
+"""What a request is measured against. Plain values; quotas/models.py keeps them."""
 
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import TextChoices
 
-SCOPES = ("tenant", "key")
-NO_LIMIT = -1
-"""In arguments of scripts."""
+MAX_VALUE = 10**12
+"""Sums of tokens stay exact in Redis' doubles."""
+
+
+class LimitScope(TextChoices):
+    TENANT = "tenant", "tenant"
+    KEY = "key", "API key"
+    MODEL = "model", "model of a tenant"
+
+
+class LimitKind(TextChoices):
+    CONCURRENT = "concurrent", "requests at once"
+    QUEUED = "queued", "requests waiting in an engine"
+    REQUESTS_PER_MINUTE = "requests_per_minute", "requests per minute"
+    TOKENS_PER_MINUTE = "tokens_per_minute", "tokens per minute"
+    TOKENS_PER_DAY = "tokens_per_day", "tokens per day"
+    TOKENS_PER_MONTH = "tokens_per_month", "tokens per month"
+
+
+RATES = frozenset({LimitKind.REQUESTS_PER_MINUTE, LimitKind.TOKENS_PER_MINUTE})
+BUDGETS = frozenset({LimitKind.TOKENS_PER_DAY, LimitKind.TOKENS_PER_MONTH})
+TOKENS = BUDGETS | {LimitKind.TOKENS_PER_MINUTE}
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeLimits:
-    """None: unlimited."""
+class LimitRule:
+    scope: LimitScope
+    kind: LimitKind
+    value: int
+    burst: int | None = None
+    """Of a rate: what may come at once; None: the installation's fraction of the value."""
+    model: str = ""
+    """With scope MODEL."""
 
-    max_concurrent: int | None = None
-    requests_per_minute: int | None = None
+    @property
+    def capacity(self) -> int:
+        """The burst of a rate, in requests or tokens."""
+        return self.burst or max(1, round(self.value * settings.OCTAVO_RATE_BURST_FRACTION))
 
-    def arguments(self) -> tuple[int, int, int]:
-        """Max concurrent, requests/min, burst, as lua/reserve.lua takes them."""
-        per_minute = self.requests_per_minute
-        burst = max(1, round((per_minute or 0) * settings.OCTAVO_RATE_BURST_FRACTION))
-        return (
-            NO_LIMIT if self.max_concurrent is None else self.max_concurrent,
-            NO_LIMIT if per_minute is None else per_minute,
-            burst,
-        )
+    def applies_to(self, model: str) -> bool:
+        return self.scope is not LimitScope.MODEL or self.model == model
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a reservation is measured against, and the epoch it is from."""
+    """The rules that apply to one request, and the policy epoch they are from."""
 
     epoch: int
-    tenant: ScopeLimits
-    key: ScopeLimits
+    rules: tuple[LimitRule, ...] = ()
+    time_zone: str = "UTC"
+    """Where the tenant's days and months begin."""

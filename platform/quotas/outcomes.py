@@ -1,23 +1,32 @@
 """What came of trying to reserve."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from quotas.limits import SCOPES
+from quotas.limits import BUDGETS, RATES, TOKENS, LimitKind, LimitRule
 
 
 @dataclass(frozen=True, slots=True)
 class RateState:
-    """The tightest requests-per-minute limit that applies, after this request. Seconds."""
+    """One limit after this request. Seconds."""
 
     limit: int
     remaining: int
     reset_s: float
-    retry_after_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RateStates:
+    """The tightest limits that apply, of requests and of tokens; None where there are none."""
+
+    requests: RateState | None = None
+    tokens: RateState | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    rate: RateState | None
+    rates: RateStates
     admitted_at: float
     """Unix seconds, by the clock of Redis."""
 
@@ -28,27 +37,68 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherPeriod:
+    """By the clock of Redis another day has begun, or not yet."""
+
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """Redis doesn't know what was spent of these."""
+
+    rules: tuple[LimitRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A limit is reached: `rate` for requests/min, else concurrency of `limit`."""
+    """`rule` is the one that keeps the request out longest; `is_final`: nothing but a new period helps."""
 
-    scope: str
-    limit: int
-    rate: RateState | None = None
+    rule: LimitRule
+    retry_after_s: float
+    is_final: bool = False
+    rates: RateStates = RateStates()
+    now: float = 0.0
 
 
-Outcome = Reserved | Stale | NoRoom
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """More tokens than the whole limit: it can never be admitted."""
+
+    rule: LimitRule
 
 
-def read_outcome(answer: list[bytes | int]) -> Outcome:
-    """From the answer of lua/reserve.lua."""
-    kind = answer[0]
-    numbers = [int(number) for number in answer[1:]]
-    if kind == b"stale":
-        return Stale()
-    if kind == b"concurrency":
-        return NoRoom(SCOPES[numbers[0] - 1], numbers[1])
-    if kind == b"rate":
-        scope, limit, retry_us, reset_us = numbers
-        return NoRoom(SCOPES[scope - 1], limit, RateState(limit, 0, reset_us / 1e6, retry_us / 1e6))
-    scope, limit, remaining, reset_us, now_us = numbers
-    return Reserved(RateState(limit, remaining, reset_us / 1e6) if scope else None, now_us / 1e6)
+Outcome = Reserved | Stale | OtherPeriod | Cold | NoRoom | TooLarge
+
+
+def read_outcome(answer: Sequence[Any], rules: Sequence[LimitRule]) -> Outcome:
+    """From the answer of lua/reserve.lua for `rules`."""
+    match answer[0]:
+        case b"stale":
+            return Stale()
+        case b"clock":
+            return OtherPeriod(answer[1] / 1e6)
+        case b"cold":
+            return Cold(tuple(rules[number - 1] for number in answer[1:]))
+        case b"full":
+            number, wait_us, is_final, now_us, states = answer[1:]
+            rates = _rate_states(states, rules)
+            return NoRoom(rules[number - 1], wait_us / 1e6, bool(is_final), rates, now_us / 1e6)
+        case _:
+            return Reserved(_rate_states(answer[2], rules), answer[1] / 1e6)
+
+
+def _rate_states(states: Sequence[int], rules: Sequence[LimitRule]) -> RateStates:
+    known = [
+        (rule.kind, RateState(rule.value, max(0, remaining), reset_us / 1e6))
+        for rule, remaining, reset_us in zip(rules, states[::2], states[1::2], strict=True)
+        if rule.kind in RATES | BUDGETS
+    ]
+    return RateStates(
+        requests=_tightest(state for kind, state in known if kind is LimitKind.REQUESTS_PER_MINUTE),
+        tokens=_tightest(state for kind, state in known if kind in TOKENS),
+    )
+
+
+def _tightest(states: Any) -> RateState | None:
+    return min(states, key=lambda state: state.remaining, default=None)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from quotas.limits import LimitRule, LimitScope
+from quotas.periods import Period
 from tenants.shards import epoch_key, tenant_key
 from usage.stream import stream_key
 
@@ -13,10 +15,16 @@ class ReservationKeys:
     tenant_id: str
     key_id: str
     request_id: str
+    model: str = ""
 
     @property
     def reservation(self) -> str:
         return tenant_key(self.tenant_id, f"reservation:{self.request_id}")
+
+    @property
+    def settled(self) -> str:
+        """Exists for a while once the request is settled: what is gone but not settled was lost by Redis."""
+        return tenant_key(self.tenant_id, f"settled:{self.request_id}")
 
     @property
     def open(self) -> str:
@@ -32,17 +40,34 @@ class ReservationKeys:
 
     @property
     def tenant_leases(self) -> str:
-        return tenant_key(self.tenant_id, f"leases:tenant:{self.tenant_id}")
+        return self.leases(LimitScope.TENANT)
 
     @property
     def key_leases(self) -> str:
-        return tenant_key(self.tenant_id, f"leases:key:{self.key_id}")
+        return self.leases(LimitScope.KEY)
 
-    def rate(self, scope: str) -> str:
-        return tenant_key(
-            self.tenant_id, f"rate:{scope}:{self.tenant_id if scope == 'tenant' else self.key_id}"
-        )
+    @property
+    def all_leases(self) -> list[str]:
+        return [self.leases(scope) for scope in LimitScope]
+
+    def leases(self, scope: LimitScope) -> str:
+        return self._of_scope("leases", scope)
+
+    def rate(self, rule: LimitRule) -> str:
+        return self._of_scope(f"rate:{rule.kind}", rule.scope)
+
+    def budget(self, rule: LimitRule, period: Period) -> str:
+        """The period's first second is its id: another time zone has other periods."""
+        return self._of_scope(f"budget:{rule.kind}:{period.start}", rule.scope)
+
+    def _of_scope(self, name: str, scope: LimitScope) -> str:
+        subject = {
+            LimitScope.TENANT: self.tenant_id,
+            LimitScope.KEY: self.key_id,
+            LimitScope.MODEL: f"{self.tenant_id}:{self.model}",
+        }[scope]
+        return tenant_key(self.tenant_id, f"{name}:{scope}:{subject}")
 
     def for_settling(self) -> list[str]:
         """As lua/settle.lua takes them."""
-        return [self.reservation, self.open, self.ledger, self.tenant_leases, self.key_leases]
+        return [self.reservation, self.open, self.ledger, self.settled, *self.all_leases]

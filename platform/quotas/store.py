@@ -91,6 +91,11 @@ def _note_run(run: str) -> None:
             listener()
 
 
+def current_run() -> str:
+    """Its id, as the newest connection was told; empty before the first."""
+    return _known_run or ""
+
+
 def run_number() -> int:
     """How many new runs of Redis this process has seen."""
     return _run_number

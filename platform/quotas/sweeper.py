@@ -6,7 +6,7 @@ import redis
 import structlog
 
 from quotas.reservation_keys import ReservationKeys
-from quotas.reservations import SETTLE
+from quotas.reservations import SETTLE, settle_arguments
 from tenants.shards import NUM_BUCKETS, bucket_key
 from usage.ledger_rows import abandoned_row, decoded
 
@@ -48,11 +48,15 @@ class Sweeper:
             self._redis.hgetall(bucket_key(bucket_number, f"reservation:{request_id}"))  # type: ignore[arg-type]
         )
         # Without the reservation only the entry in the bucket's set is left to be cleared.
-        keys = ReservationKeys(held.get("tenant_id", str(bucket_number)), held.get("key_id", ""), request_id)
-        row = [part for pair in abandoned_row(held, time.time()).items() for part in pair]
-        closed = self._redis.eval(
-            SETTLE.source, 5, *keys.for_settling(), request_id, "expired", str(before_ms), *row
+        keys = ReservationKeys(
+            held.get("tenant_id", str(bucket_number)),
+            held.get("key_id", ""),
+            request_id,
+            held.get("model", ""),
         )
+        row = abandoned_row(held, time.time())
+        names, arguments = settle_arguments(keys, "expired", row, before_ms)
+        closed = self._redis.eval(SETTLE.source, len(names), *names, *arguments)
         if closed == 1:
             log.warning("reservation_swept", request_id=request_id, tenant_id=keys.tenant_id)
         return closed == 1

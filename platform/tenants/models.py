@@ -1,4 +1,6 @@
-"""A tenant: who pays, with what share and within what limits. Empty limits mean unlimited."""
+"""A tenant: who pays, with what share and under which policy. How much it may use: quotas/models.py."""
+
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
@@ -23,18 +25,37 @@ def validate_model_names(value: object) -> None:
         raise ValidationError("Must be a list of model names.")
 
 
-class Limits(models.Model):
-    """What a tenant and a key may both limit."""
+class Feature(models.TextChoices):
+    """What a request may ask for beyond plain generation."""
 
-    max_concurrent = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        validators=[MinValueValidator(1)],
-        help_text="Requests in flight; empty: unlimited.",
-    )
-    requests_per_minute = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)], help_text="Empty: unlimited."
-    )
+    LOGPROBS = "logprobs", "log probabilities"
+    N = "n", "several choices"
+    TOOLS = "tools", "tools"
+    STRUCTURED_OUTPUT = "structured_output", "structured output"
+    BULK = "bulk", "batches"
+
+
+def validate_features(value: object) -> None:
+    if not isinstance(value, list) or not all(name in Feature.values for name in value):
+        raise ValidationError(f"Must be a list of features: {', '.join(Feature.values)}.")
+
+
+def validate_aliases(value: object) -> None:
+    is_mapping = isinstance(value, dict) and all(isinstance(k, str) and k for k in value)
+    if not is_mapping or not all(isinstance(v, str) and v for v in value.values()):  # type: ignore[attr-defined]
+        raise ValidationError("Must map names to model names.")
+
+
+def validate_time_zone(value: str) -> None:
+    try:
+        ZoneInfo(value)
+    except (ValueError, OSError, KeyError) as error:
+        raise ValidationError("Must be a time zone such as Europe/Berlin.") from error
+
+
+class ModelAccess(models.Model):
+    """What a tenant and a key may both restrict."""
+
     allowed_models = models.JSONField(
         null=True,
         blank=True,
@@ -46,12 +67,21 @@ class Limits(models.Model):
         abstract = True
 
 
-class Tenant(Limits):
+def _token_limit(help_text: str) -> "models.PositiveIntegerField[int | None, int | None]":
+    return models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)], help_text=help_text
+    )
+
+
+class Tenant(ModelAccess):
     name = models.CharField(max_length=100, unique=True)
     slug = models.SlugField(max_length=64, unique=True)
     status = models.CharField(max_length=16, choices=TenantStatus.choices, default=TenantStatus.ACTIVE)
     service_class = models.CharField(
-        max_length=16, choices=ServiceClass.choices, default=ServiceClass.STANDARD
+        max_length=16,
+        choices=ServiceClass.choices,
+        default=ServiceClass.STANDARD,
+        help_text="The highest that its requests may ask for.",
     )
     weight = models.FloatField(
         default=1.0,
@@ -63,6 +93,34 @@ class Tenant(Limits):
         blank=True,
         validators=[MinValueValidator(1)],
         help_text="Of one request; empty: unlimited.",
+    )
+    default_output_tokens = _token_limit("Where a request names none; empty: OCTAVO_DEFAULT_OUTPUT_TOKENS.")
+    max_context_tokens = _token_limit(
+        "Prompt and output of one request together; empty: what the model takes."
+    )
+    model_aliases: "models.JSONField[dict[str, str], dict[str, str]]" = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[validate_aliases],
+        help_text='Other names for models, e.g. {"gpt-4o-mini": "smollm2"}.',
+    )
+    features = models.JSONField(
+        null=True,
+        blank=True,
+        validators=[validate_features],
+        help_text='What requests may use, e.g. ["logprobs", "tools"]; empty: everything.',
+    )
+    queue_timeout_seconds = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.1)],
+        help_text="Until the first token; empty: the installation's.",
+    )
+    time_zone = models.CharField(
+        max_length=64,
+        default="UTC",
+        validators=[validate_time_zone],
+        help_text="Where its days and months begin.",
     )
     policy_epoch = models.PositiveBigIntegerField(
         default=1, editable=False, help_text="Rises with every change of this tenant or of one of its keys."

@@ -17,9 +17,13 @@ CHANGEABLE = frozenset(
         "service_class",
         "weight",
         "max_output_tokens",
-        "max_concurrent",
-        "requests_per_minute",
+        "default_output_tokens",
+        "max_context_tokens",
         "allowed_models",
+        "model_aliases",
+        "features",
+        "queue_timeout_seconds",
+        "time_zone",
     }
 )
 

@@ -55,7 +55,59 @@ class LedgerEntry(models.Model):
         indexes = (
             models.Index(fields=["tenant_id", "finished_at"], name="ledger_tenant_time"),
             models.Index(fields=["key_id", "finished_at"], name="ledger_key_time"),
+            models.Index(fields=["tenant_id", "admitted_at"], name="ledger_tenant_admitted"),
+            models.Index(fields=["admitted_at"], name="ledger_admitted"),
         )
 
     def __str__(self) -> str:
         return self.request_id
+
+
+class Rollup(models.Model):
+    """Sums over ledger rows by the time of admission; kept when the rows themselves are gone."""
+
+    tenant_id = models.BigIntegerField()
+    key_id = models.CharField(max_length=32)
+    model = models.CharField(max_length=200)
+    ending = models.CharField(max_length=16, choices=Ending.choices)
+    num_requests = models.PositiveBigIntegerField(default=0)
+    prompt_tokens = models.PositiveBigIntegerField(default=0)
+    cached_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    overrun_tokens = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        abstract = True
+        default_permissions = ("view",)
+
+
+class HourlyUsage(Rollup):
+    hour = models.DateTimeField(help_text="Its first moment, UTC.")
+
+    class Meta(Rollup.Meta):
+        ordering = ("-hour", "id")
+        verbose_name_plural = "hourly usage"
+        constraints = (
+            models.UniqueConstraint(
+                fields=["tenant_id", "hour", "key_id", "model", "ending"], name="usage_once_an_hour"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.hour:%Y-%m-%d %H:00}"
+
+
+class DailyUsage(Rollup):
+    day = models.DateField(help_text="UTC.")
+
+    class Meta(Rollup.Meta):
+        ordering = ("-day", "id")
+        verbose_name_plural = "daily usage"
+        constraints = (
+            models.UniqueConstraint(
+                fields=["tenant_id", "day", "key_id", "model", "ending"], name="usage_once_a_day"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.day:%Y-%m-%d}"

@@ -18,6 +18,7 @@ from api_keys.models import ApiKey
 from api_keys.principal import Principal
 from api_keys.services import revoke_key, update_key
 from inference_engine.contract.codes import Code
+from quotas.limits import LimitKind, LimitRule, LimitScope
 from tenants.errors import Denied
 from tenants.models import Tenant
 from tenants.services import suspend_tenant, update_tenant
@@ -27,6 +28,11 @@ InThread = Callable[..., Awaitable[Any]]
 Facts = Callable[..., RequestFacts]
 Rows = Callable[[], list[dict[str, str]]]
 KeyAndSecret = tuple[ApiKey, str]
+
+
+def limited_to(principal: Principal, **values: int) -> Principal:
+    rules = (LimitRule(LimitScope.TENANT, LimitKind(kind), value) for kind, value in values.items())
+    return replace(principal, limits=tuple(rules))
 
 
 async def pass_gate(principal: Principal, facts: RequestFacts) -> Admission:
@@ -54,7 +60,7 @@ async def test_one_request_leaves_one_row_with_what_it_used(
     mine = facts(user="u", metadata={"a": "b"}, max_tokens=5)
     async with gate(principal, mine, FleetFacts(1000, 1000)) as admission:
         assert (admission.request_id, admission.max_tokens) == ("r1", 5)
-        assert loop_store.exists(admission.reservation_key) and num_leases(loop_store) == 2
+        assert loop_store.exists(admission.reservation_key) and num_leases(loop_store) == 3
         admission.record(prompt_tokens=7, cached_tokens=4, replica="one")
         admission.record(output_tokens=3, first_token_at=1.5, queue_ms=2.0)
         admission.record(output_tokens=5, overrun_tokens=1)
@@ -153,11 +159,11 @@ async def test_refusals_leave_neither_row_nor_place(
     await pass_gate(principal, facts("first"))
     assert (await refusal(replace(principal, is_suspended=True), facts())).code == "insufficient_permissions"
     assert (await refusal(principal, facts(), FleetFacts(7, 7))).code == "context_length_exceeded"
-    limited = replace(principal, max_concurrent=1)
+    limited = limited_to(principal, concurrent=1)
     async with gate(limited, facts("a")):
         denied = await refusal(limited, facts("b"))
         assert (denied.code, denied.retry_after_s) == (Code.CONCURRENCY_LIMIT_EXCEEDED, 1.0)
-        assert num_leases(loop_store) == 2
+        assert num_leases(loop_store) == 3
     await finish_settlements()
     assert [row["request_id"] for row in rows()] == ["first", "a"]
 
@@ -167,7 +173,7 @@ async def test_one_at_a_time_is_not_refused_for_the_request_that_is_just_leaving
 ) -> None:
     """The client has its answer and asks again while the handler still counts what the engine made."""
     await pass_gate(principal, facts("first"))
-    limited = replace(principal, max_concurrent=1)
+    limited = limited_to(principal, concurrent=1)
     async with gate(limited, facts("a")) as admission:
         admission.finish(Ending.FINISHED)
         following = asyncio.create_task(pass_gate(limited, facts("b")))
@@ -181,7 +187,7 @@ async def test_a_place_that_stays_taken_is_not_waited_for(
     loop_store: redis.Redis, principal: Principal, facts: Facts, rows: Rows
 ) -> None:
     await pass_gate(principal, facts("first"))
-    limited = replace(principal, max_concurrent=2)
+    limited = limited_to(principal, concurrent=2)
     async with gate(limited, facts("a")), gate(limited, facts("b")) as leaver:
         assert (await refusal(limited, facts("c"))).code is Code.CONCURRENCY_LIMIT_EXCEEDED
         leaver.finish(Ending.FINISHED)  # but it never gets through the door
@@ -190,7 +196,9 @@ async def test_a_place_that_stays_taken_is_not_waited_for(
 
 async def test_headers_tell_of_the_limits_that_exist(principal: Principal, facts: Facts, rows: Rows) -> None:
     assert (await pass_gate(principal, facts("a"))).headers() == {}
-    limited = replace(principal, requests_per_minute=600, key_requests_per_minute=20)
+    limited = limited_to(principal, requests_per_minute=600)
+    of_key = LimitRule(LimitScope.KEY, LimitKind.REQUESTS_PER_MINUTE, 20)
+    limited = replace(limited, limits=(*limited.limits, of_key))
     admission = await pass_gate(limited, facts("b"))
     assert admission.headers() == {
         "x-ratelimit-limit-requests": "20",

@@ -1,7 +1,7 @@
 import pytest
 
 from admission.rate_headers import duration, rate_headers
-from quotas.outcomes import RateState
+from quotas.outcomes import RateState, RateStates
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,17 @@ def test_durations_round_up(seconds: float, text: str) -> None:
 
 
 def test_headers_only_for_limits_that_exist() -> None:
-    assert rate_headers(None) == {}
-    assert rate_headers(RateState(limit=60, remaining=5, reset_s=0.5)) == {
+    assert rate_headers(RateStates()) == {}
+    assert rate_headers(RateStates(requests=RateState(limit=60, remaining=5, reset_s=0.5))) == {
         "x-ratelimit-limit-requests": "60",
         "x-ratelimit-remaining-requests": "5",
         "x-ratelimit-reset-requests": "500ms",
+    }
+
+
+def test_tokens_have_headers_of_their_own() -> None:
+    assert rate_headers(RateStates(tokens=RateState(limit=1000, remaining=0, reset_s=360))) == {
+        "x-ratelimit-limit-tokens": "1000",
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "6m0s",
     }

@@ -15,6 +15,7 @@ from api_keys.models import ApiKey
 from api_keys.services import create_key, revoke_key, update_key
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import ServiceClass
+from quotas.services import set_limit
 from tenants.errors import Denied
 from tenants.models import Tenant
 from tenants.services import create_tenant
@@ -59,15 +60,17 @@ async def test_a_key_without_the_inference_scope_is_refused_from_the_next_reques
 
 async def test_a_key_names_its_tenant_and_limits(any_database: str, in_thread: InThread) -> None:
     tenant = await in_thread(
-        create_tenant, "Acme", weight=2.0, service_class="bulk", max_concurrent=4, allowed_models=["a", "b"]
+        create_tenant, "Acme", weight=2.0, service_class="bulk", allowed_models=["a", "b"]
     )
-    key, plaintext = await in_thread(create_key, tenant, "k", max_concurrent=2, allowed_models=["b", "c"])
+    key, plaintext = await in_thread(create_key, tenant, "k", allowed_models=["b", "c"])
+    await in_thread(set_limit, tenant, "concurrent", 4)
+    await in_thread(set_limit, tenant, "concurrent", 2, key=key)
 
     principal = await authenticate(f"Bearer {plaintext}")
 
     assert (principal.tenant_id, principal.key_id) == (str(tenant.pk), key.public_id)
     assert (principal.weight, principal.service_class) == (2.0, ServiceClass.BULK)
-    assert (principal.max_concurrent, principal.key_max_concurrent) == (4, 2)
+    assert [(rule.scope, rule.value) for rule in principal.limits] == [("tenant", 4), ("key", 2)]
     assert [principal.may_use(model) for model in "abc"] == [False, True, False]
 
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from api_keys.principal import Principal
 from api_keys.principal_cache import CachedKey, PrincipalCache
+from api_keys.secrets_format import KnownSecret
 from inference_engine.contract.requests import ServiceClass
 
 PLAIN = Principal("1", "t", "k", "key", ServiceClass.STANDARD, 1.0, False, 1)
 
 
 def cached(generation: int = 0) -> CachedKey:
-    return CachedKey(b"digest", replace(PLAIN, generation=generation))
+    return CachedKey(KnownSecret(b"digest"), replace(PLAIN, generation=generation))
 
 
 def test_the_least_recently_used_goes_first() -> None:

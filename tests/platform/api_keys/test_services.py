@@ -44,15 +44,15 @@ def test_revoking_raises_the_epoch_once_and_cannot_be_undone(any_database: str, 
 
 
 def test_changing_a_keys_limits_raises_its_tenants_epoch(key_and_secret: tuple[ApiKey, str]) -> None:
-    key = update_key(key_and_secret[0], max_concurrent=2, expires_at=timezone.now() + timedelta(days=1))
-    assert (key.max_concurrent, key.tenant.policy_epoch) == (2, 2)
+    key = update_key(key_and_secret[0], name="other", expires_at=timezone.now() + timedelta(days=1))
+    assert (key.name, key.tenant.policy_epoch) == ("other", 2)
 
 
 @pytest.mark.parametrize(
     "fields",
     [
         {"name": ""},
-        {"max_concurrent": 0},
+        {"expires_at": "soon"},
         {"allowed_models": {"a": 1}},
         {"scopes": []},
         {"scopes": ["root"]},

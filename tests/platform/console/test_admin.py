@@ -44,8 +44,12 @@ TENANT_FORM = {
     "status": "active",
     "service_class": "standard",
     "weight": "1",
-    "max_concurrent": "",
-    "requests_per_minute": "",
+    "default_output_tokens": "",
+    "max_context_tokens": "",
+    "model_aliases": "{}",
+    "features": "",
+    "queue_timeout_seconds": "",
+    "time_zone": "UTC",
     "allowed_models": "",
     "max_output_tokens": "",
 }
@@ -100,11 +104,11 @@ def test_a_tenant_is_made_and_changed_by_the_services(client: Client, store: red
     tenant = Tenant.objects.get()
     response = client.post(
         reverse("admin:tenants_tenant_change", args=[tenant.pk]),
-        {**TENANT_FORM, "max_concurrent": "5", "allowed_models": '["m"]'},
+        {**TENANT_FORM, "max_output_tokens": "5", "allowed_models": '["m"]'},
     )
     assert response.status_code == 302
     tenant.refresh_from_db()
-    assert (tenant.max_concurrent, tenant.allowed_models, tenant.policy_epoch) == (5, ["m"], 2)
+    assert (tenant.max_output_tokens, tenant.allowed_models, tenant.policy_epoch) == (5, ["m"], 2)
     assert store.get(epoch_key(tenant.pk)) == b"2"
     assert list(AuditRecord.objects.values_list("actor", "action")) == [
         ("user:alice", "tenant.update"),
@@ -113,7 +117,7 @@ def test_a_tenant_is_made_and_changed_by_the_services(client: Client, store: red
     ]
 
 
-@pytest.mark.parametrize("wrong", [{"allowed_models": '"m"'}, {"weight": "0"}, {"max_concurrent": "0"}])
+@pytest.mark.parametrize("wrong", [{"allowed_models": '"m"'}, {"weight": "0"}, {"max_output_tokens": "0"}])
 def test_a_wrong_field_is_shown_in_the_form(client: Client, wrong: dict[str, str]) -> None:
     response = client.post(reverse("admin:tenants_tenant_add"), {**TENANT_FORM, **wrong})
     assert response.status_code == 200 and not Tenant.objects.exists()

@@ -4,25 +4,27 @@ from collections.abc import Callable
 
 import pytest
 
-from quotas.limits import Policy, ScopeLimits
+from quotas.limits import LimitKind, LimitRule, LimitScope, Policy
 from quotas.reservation_keys import ReservationKeys
 from quotas.reservations import Reservation
 
 
 @pytest.fixture
 def reservation() -> Callable[..., Reservation]:
-    def make(request_id: str = "r1", tenant_id: str = "7", key_id: str = "k") -> Reservation:
-        keys = ReservationKeys(tenant_id, key_id, request_id)
+    def make(
+        request_id: str = "r1", tenant_id: str = "7", key_id: str = "k", model: str = "m", tokens: int = 0
+    ) -> Reservation:
+        keys = ReservationKeys(tenant_id, key_id, request_id, model)
         fields = {
             "request_id": request_id,
             "tenant_id": tenant_id,
             "tenant_name": "Acme",
             "key_id": key_id,
             "key_name": "k",
-            "model": "m",
+            "model": model,
             "endpoint": "/v1/completions",
         }
-        return Reservation(keys, fields)
+        return Reservation(keys, tokens, fields)
 
     return make
 
@@ -30,6 +32,8 @@ def reservation() -> Callable[..., Reservation]:
 @pytest.fixture
 def policy() -> Callable[..., Policy]:
     def make(epoch: int = 1, concurrent: int | None = None, per_minute: int | None = None) -> Policy:
-        return Policy(epoch, ScopeLimits(concurrent, per_minute), ScopeLimits())
+        values = {LimitKind.CONCURRENT: concurrent, LimitKind.REQUESTS_PER_MINUTE: per_minute}
+        rules = [LimitRule(LimitScope.TENANT, kind, value) for kind, value in values.items() if value]
+        return Policy(epoch, tuple(rules))
 
     return make

@@ -10,7 +10,8 @@ import redis
 from quotas.leases import LeaseKeeper, Progress, lease_keeper
 from quotas.limits import Policy
 from quotas.outcomes import Reserved
-from quotas.reservations import Reservation, reserve, settle
+from quotas.reservations import Reservation, settle
+from reserving import reserve
 from servers_of_tests import RedisServer
 from tenants.shards import epoch_key
 

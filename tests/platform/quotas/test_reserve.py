@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from quotas.limits import Policy, ScopeLimits
-from quotas.outcomes import NoRoom, Reserved, Stale
-from quotas.reservations import Reservation, release, reserve, settle
+from quotas.limits import BUDGETS, LimitKind, LimitRule, LimitScope, Policy
+from quotas.outcomes import NoRoom, RateStates, Reserved, Stale
+from quotas.periods import Period
+from quotas.reservations import Reservation, release, settle
+from reserving import reserve
 from tenants.shards import epoch_key
 
 MakeReservation = Callable[..., Reservation]
@@ -26,7 +28,7 @@ async def test_a_place_is_taken_in_both_scopes_and_given_back(
 ) -> None:
     mine = reservation()
     outcome = await reserve(mine, policy(), is_fresh=True)
-    assert isinstance(outcome, Reserved) and outcome.rate is None
+    assert isinstance(outcome, Reserved) and outcome.rates == RateStates()
     assert num_running(loop_store, mine) == (1, 1)
     held = loop_store.hgetall(mine.keys.reservation)
     assert held[b"tenant_name"] == b"Acme" and held[b"admitted_at"].decode() == mine.fields["admitted_at"]
@@ -40,7 +42,12 @@ async def test_a_place_is_taken_in_both_scopes_and_given_back(
 async def test_all_keys_of_a_reservation_share_their_tenants_hash_tag(reservation: MakeReservation) -> None:
     keys = reservation(tenant_id="135").keys
     names = [keys.reservation, keys.open, keys.ledger, keys.epoch, keys.tenant_leases, keys.key_leases]
-    names += [keys.rate("tenant"), keys.rate("key")]
+    for scope in LimitScope:
+        names.append(keys.rate(LimitRule(scope, LimitKind.REQUESTS_PER_MINUTE, 1)))
+        names += [
+            keys.budget(LimitRule(scope, kind, 1), Period(start, 100)) for kind in BUDGETS for start in (0, 1)
+        ]
+    names += [keys.settled, keys.leases(LimitScope.MODEL)]
     assert all(name.startswith("octavo:{b:7}:") for name in names) and len(set(names)) == len(names)
 
 
@@ -53,7 +60,7 @@ async def test_two_hundred_at_once_never_exceed_the_concurrency(
         *(reserve(reservation(f"r{i}"), rules, is_fresh=False) for i in range(200))
     )
     assert sum(isinstance(outcome, Reserved) for outcome in outcomes) == 4
-    assert {outcome for outcome in outcomes if isinstance(outcome, NoRoom)} == {NoRoom("tenant", 5)}
+    assert {outcome.rule for outcome in outcomes if isinstance(outcome, NoRoom)} == {*rules.rules}
     assert num_running(loop_store, reservation()) == (5, 5)
 
 
@@ -80,17 +87,21 @@ async def test_places_freed_and_taken_in_a_storm_never_exceed_the_limit(
 
 
 async def test_a_keys_limit_refuses_without_touching_the_tenants_counts(
-    loop_store: redis.Redis, reservation: MakeReservation
+    loop_store: redis.Redis, reservation: MakeReservation, policy: MakePolicy
 ) -> None:
-    rules = Policy(1, tenant=ScopeLimits(10, 600), key=ScopeLimits(1, None))
+    of_key = LimitRule(LimitScope.KEY, LimitKind.CONCURRENT, 1)
+    rules = policy(concurrent=10, per_minute=600)
+    rules = Policy(1, (*rules.rules, of_key))
     first = await reserve(reservation("a"), rules, is_fresh=True)
     before = {name: loop_store.dump(name) for name in loop_store.scan_iter("octavo:{b:7}:*")}
-    assert await reserve(reservation("b"), rules, is_fresh=False) == NoRoom("key", 1)
+    refused = await reserve(reservation("b"), rules, is_fresh=False)
+    assert isinstance(refused, NoRoom) and refused.rule == of_key
     assert {name: loop_store.dump(name) for name in loop_store.scan_iter("octavo:{b:7}:*")} == before
     other_key = reservation("c", key_id="other")
     again = await reserve(other_key, rules, is_fresh=False)
     assert isinstance(first, Reserved) and isinstance(again, Reserved)
-    assert first.rate and again.rate and again.rate.remaining == first.rate.remaining - 1
+    assert first.rates.requests and again.rates.requests
+    assert again.rates.requests.remaining == first.rates.requests.remaining - 1
 
 
 async def test_the_same_request_again_is_the_same_reservation(
@@ -99,10 +110,8 @@ async def test_the_same_request_again_is_the_same_reservation(
     rules = policy(concurrent=1, per_minute=60)
     outcomes = [await reserve(reservation(), rules, is_fresh=True) for _ in range(3)]
     assert all(isinstance(outcome, Reserved) for outcome in outcomes)
-    remaining = {
-        outcome.rate.remaining for outcome in outcomes if isinstance(outcome, Reserved) and outcome.rate
-    }
-    assert len(remaining) == 1
+    states = [outcome.rates.requests for outcome in outcomes if isinstance(outcome, Reserved)]
+    assert len({state and state.remaining for state in states}) == 1
     assert num_running(loop_store, reservation()) == (1, 1)
 
 
@@ -141,7 +150,7 @@ async def test_no_interval_admits_more_than_burst_and_rate(
     for first, start in enumerate(times):
         for last in range(first, len(times)):
             assert last - first + 1 <= 60 + 10 * (times[last] - start) + 1e-3
-    assert all(each.rate and 0 < each.rate.retry_after_s <= 0.1 for each in refused)
+    assert all(0 < each.retry_after_s <= 0.1 for each in refused)
 
 
 async def test_retry_after_is_true(
@@ -151,10 +160,10 @@ async def test_retry_after_is_true(
     rules, number = policy(per_minute=120), 0  # a burst of 12, then one in 500 ms
     while isinstance(outcome := await reserve(reservation(f"r{number}"), rules, is_fresh=True), Reserved):
         number += 1
-    assert number >= 12 and isinstance(outcome, NoRoom) and outcome.rate
-    assert outcome.rate.limit == 120 and 0 < outcome.rate.retry_after_s <= 0.5
-    assert outcome.rate.retry_after_s <= outcome.rate.reset_s <= 6.0
-    await asyncio.sleep(outcome.rate.retry_after_s)
+    assert number >= 12 and isinstance(outcome, NoRoom) and outcome.rates.requests
+    assert outcome.rule.value == 120 and 0 < outcome.retry_after_s <= 0.5
+    assert outcome.retry_after_s <= outcome.rates.requests.reset_s <= 6.0
+    await asyncio.sleep(outcome.retry_after_s)
     assert isinstance(await reserve(reservation("x"), rules, is_fresh=False), Reserved)
 
 
@@ -166,8 +175,8 @@ async def test_refusals_cost_nothing(
     first = await reserve(reservation("b"), rules, is_fresh=False)
     for number in range(20):
         last = await reserve(reservation(f"c{number}"), rules, is_fresh=False)
-    assert isinstance(first, NoRoom) and isinstance(last, NoRoom) and first.rate and last.rate
-    assert last.rate.retry_after_s <= first.rate.retry_after_s <= 60
+    assert isinstance(first, NoRoom) and isinstance(last, NoRoom)
+    assert last.retry_after_s <= first.retry_after_s <= 60
     assert num_running(loop_store, reservation()) == (1, 1)
 
 

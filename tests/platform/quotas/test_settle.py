@@ -6,7 +6,8 @@ from collections.abc import Callable
 import redis
 
 from quotas.limits import Policy
-from quotas.reservations import Reservation, reserve, settle
+from quotas.reservations import Reservation, settle
+from reserving import reserve
 
 MakeReservation = Callable[..., Reservation]
 MakePolicy = Callable[..., Policy]
@@ -37,20 +38,25 @@ async def test_settling_many_times_at_once_appends_one_row(
     assert sum(closed) == 1 and len(rows(loop_store, mine)) == 1
 
 
-async def test_what_was_never_reserved_is_not_settled(
-    loop_store: redis.Redis, reservation: MakeReservation
-) -> None:
-    assert not await settle(reservation().keys, {})
-    assert rows(loop_store, reservation()) == []
-
-
-async def test_again_appends_what_redis_may_have_lost(
+async def test_what_redis_lost_is_appended_and_only_once(
     loop_store: redis.Redis, reservation: MakeReservation, policy: MakePolicy
 ) -> None:
     mine = reservation()
-    assert not await settle(mine.keys, {**mine.fields, "output_tokens": "5"}, again=True)
+    await reserve(mine, policy(), is_fresh=True)
+    loop_store.delete(mine.keys.reservation)
+    for _ in range(3):
+        assert not await settle(mine.keys, {**mine.fields, "output_tokens": "5"})
     (row,) = rows(loop_store, mine)
     assert (row[b"request_id"], row[b"output_tokens"]) == (b"r1", b"5")
-    await reserve(mine, policy(), is_fresh=True)
-    assert await settle(mine.keys, {"output_tokens": "5"}, again=True)
     assert loop_store.zcard(mine.keys.tenant_leases) == 0
+
+
+async def test_nothing_of_our_own_books_is_in_the_row(
+    loop_store: redis.Redis, reservation: MakeReservation, policy: MakePolicy
+) -> None:
+    mine = reservation(tokens=5)
+    await reserve(mine, policy(per_minute=600), is_fresh=True)
+    assert any(name.startswith(b"rate:") for name in loop_store.hkeys(mine.keys.reservation))  # type: ignore[union-attr]
+    await settle(mine.keys, {})
+    (row,) = rows(loop_store, mine)
+    assert not [name for name in row if b":" in name]

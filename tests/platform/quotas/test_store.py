@@ -10,8 +10,9 @@ from inference_engine.contract.codes import Code
 from quotas import store as quotas_store
 from quotas.limits import Policy
 from quotas.outcomes import Reserved
-from quotas.reservations import Reservation, reserve
+from quotas.reservations import Reservation
 from quotas.store import async_redis, close_async_redis, on_new_run, run_number
+from reserving import reserve
 from servers_of_tests import RedisServer
 from tenants.errors import Denied
 

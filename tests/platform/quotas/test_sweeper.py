@@ -6,8 +6,9 @@ import pytest
 import redis
 
 from quotas.limits import Policy
-from quotas.reservations import Reservation, reserve, settle
+from quotas.reservations import Reservation, settle
 from quotas.sweeper import Sweeper
+from reserving import reserve
 
 MakeReservation = Callable[..., Reservation]
 MakePolicy = Callable[..., Policy]

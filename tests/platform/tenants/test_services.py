@@ -26,8 +26,11 @@ def test_a_new_tenant_has_a_slug_and_an_audit_record(any_database: str) -> None:
     [
         ("Acme", {}),  # taken
         ("", {}),
-        ("Other", {"max_concurrent": 0}),
-        ("Other", {"requests_per_minute": -1}),
+        ("Other", {"max_context_tokens": 0}),
+        ("Other", {"time_zone": "Mars/Olympus"}),
+        ("Other", {"features": ["magic"]}),
+        ("Other", {"model_aliases": ["m"]}),
+        ("Other", {"queue_timeout_seconds": 0}),
         ("Other", {"weight": 0}),
         ("Other", {"service_class": "gold"}),
         ("Other", {"allowed_models": "m"}),
@@ -53,8 +56,8 @@ def test_every_change_raises_the_epoch_in_the_database_and_in_redis(
     tenant = create_tenant("Acme")
     assert tenant.policy_epoch == 1
 
-    changed = update_tenant(tenant, max_concurrent=3)
-    assert (changed.max_concurrent, changed.policy_epoch) == (3, 2)
+    changed = update_tenant(tenant, max_output_tokens=3)
+    assert (changed.max_output_tokens, changed.policy_epoch) == (3, 2)
     assert store.get(epoch_key(tenant.pk)) == b"2"
 
     assert suspend_tenant(tenant).status == TenantStatus.SUSPENDED

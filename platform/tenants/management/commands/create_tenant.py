@@ -1,4 +1,4 @@
-"""manage.py create_tenant NAME [--max-concurrent N] [--requests-per-minute N] ..."""
+"""manage.py create_tenant NAME [--weight N] [--time-zone ZONE] ...; its limits: manage.py set_limit."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,7 +10,7 @@ from tenants.models import ServiceClass
 from tenants.selectors import find_tenant
 from tenants.services import create_tenant
 
-OPTIONS = ("slug", "service_class", "weight", "max_concurrent", "requests_per_minute", "max_output_tokens")
+OPTIONS = ("slug", "service_class", "weight", "max_output_tokens", "time_zone")
 
 
 class Command(BaseCommand):
@@ -21,9 +21,8 @@ class Command(BaseCommand):
         parser.add_argument("--slug")
         parser.add_argument("--service-class", choices=ServiceClass.values)
         parser.add_argument("--weight", type=float)
-        parser.add_argument("--max-concurrent", type=int)
-        parser.add_argument("--requests-per-minute", type=int)
         parser.add_argument("--max-output-tokens", type=int)
+        parser.add_argument("--time-zone", help="where its days and months begin, e.g. Europe/Berlin")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = find_tenant(options["name"])

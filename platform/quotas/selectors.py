@@ -1,0 +1,29 @@
+"""Reads of limits."""
+
+from django.db.models import Q, QuerySet
+
+from quotas.limits import LimitKind, LimitRule, LimitScope
+from quotas.models import Limit
+
+
+def limits_of(tenant_id: int) -> QuerySet[Limit]:
+    """All limits of a tenant, of its keys and of its models."""
+    return Limit.objects.filter(tenant_id=tenant_id).select_related("key")
+
+
+def rules_for_key(tenant_id: int, key_pk: int) -> tuple[LimitRule, ...]:
+    """What a request with this key is measured against, whatever its model."""
+    mine = Q(key=None) | Q(key_id=key_pk)
+    found = Limit.objects.filter(mine, tenant_id=tenant_id).exclude(kind=LimitKind.QUEUED)
+    return tuple(limit.rule for limit in found.order_by("id"))
+
+
+def find_limit(tenant_id: int, kind: str, *, key_pk: int | None = None, model: str = "") -> Limit | None:
+    found = Limit.objects.filter(tenant_id=tenant_id, kind=kind, scope=scope_of(key_pk, model))
+    return found.filter(key_id=key_pk, model=model).first()
+
+
+def scope_of(key_pk: int | None, model: str) -> LimitScope:
+    if key_pk is not None:
+        return LimitScope.KEY
+    return LimitScope.MODEL if model else LimitScope.TENANT
