@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='tenant',
             name='queue_timeout_seconds',
-            field=models.FloatField(blank=True, help_text='Until the first token; empty: the installation's.', null=True, validators=[django.core.validators.MinValueValidator(0.1)]),
+            field=models.FloatField(blank=True, help_text="Until the first token; empty: the installation's.", null=True, validators=[django.core.validators.MinValueValidator(0.1)]),
         ),
         migrations.AddField(
             model_name='tenant',
