@@ -26,7 +26,8 @@ async def test_a_model_that_changes_gets_a_new_text() -> None:
 
 
 async def test_a_text_that_can_not_be_served_is_a_denial() -> None:
-    texts, described = ModelTexts(), description(b"{}")
+    broken = msgspec.structs.replace(description(byte_level_tokenizer()), tokenizer_json=b"{}")
+    texts, described = ModelTexts(), broken
     with pytest.raises(Denied) as denied:
         await texts.get(described)
     assert denied.value.code is Code.NO_READY_REPLICA
