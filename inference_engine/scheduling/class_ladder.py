@@ -47,7 +47,8 @@ class ClassLadder:
             self._aged_at[request.class_rank] = self.clock
 
     def __len__(self) -> int:
-        return sum(len(rung) for rung in self.rungs)
+        interactive, standard, bulk = self.rungs
+        return len(interactive) + len(standard) + len(bulk)
 
     def __iter__(self) -> Iterator[Request]:
         for rung in self.rungs:

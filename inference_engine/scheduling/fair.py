@@ -36,7 +36,7 @@ from .service_counters import (
     CACHED_TOKEN_COST,
     OUTPUT_TOKEN_COST,
     PROMPT_TOKEN_COST,
-    ServiceCounters,
+    Accounts,
 )
 
 RANK_GRAIN = 256.0
@@ -46,7 +46,7 @@ that two with nearly equal counters don't take each other's blocks in turns."""
 
 class FairShares:
     def __init__(self, ageing_tokens: int) -> None:
-        self.served = ServiceCounters()
+        self.accounts = Accounts()
         """By tenant."""
         self._ladder = ClassLadder(lambda: Lanes(of_tenant, self._order_of, KeyLane), ageing_tokens)
         self._last_left = [0.0 for _ in self._ladder.rungs]
@@ -54,10 +54,11 @@ class FairShares:
         self._num_running: Counter[str] = Counter()
 
     def push(self, request: Request) -> None:
-        tenant, rung = request.tenant_id, self._ladder.rungs[request.class_rank]
-        if tenant not in rung:
+        rung = self._ladder.rungs[request.class_rank]
+        request.account = self.accounts[request.tenant_id]
+        if request.tenant_id not in rung:
             lowest = rung.lowest_order()
-            self.served.lift(tenant, lowest[0] if lowest else self._last_left[request.class_rank])
+            request.account.lift(lowest[0] if lowest else self._last_left[request.class_rank])
         self._ladder.push(request)
 
     def head(self, but: Collection[str] = ()) -> Request | None:
@@ -67,14 +68,17 @@ class FairShares:
         self._ladder.remove(request)
         rank = request.class_rank
         if not len(self._ladder.rungs[rank]):
-            self._last_left[rank] = max(self._last_left[rank], self.served[request.tenant_id])
+            self._last_left[rank] = max(self._last_left[rank], request.account.served)
 
     def start(self, request: Request) -> None:
         self._ladder.start(request)
         self._num_running[request.tenant_id] += 1
         if not request.num_preemptions:
             num_new = request.num_known - request.num_computed
-            self._charge(request, num_new * PROMPT_TOKEN_COST + request.num_computed * CACHED_TOKEN_COST)
+            cost = num_new * PROMPT_TOKEN_COST + request.num_computed * CACHED_TOKEN_COST
+            self._ladder.clock += cost
+            request.account.served += cost / request.weight
+            request.key_account.served += cost / request.weight
 
     def stop(self, request: Request) -> None:
         tenant = request.tenant_id
@@ -83,10 +87,14 @@ class FairShares:
             del self._num_running[tenant]
 
     def charge_output(self, request: Request) -> None:
-        self._charge(request, OUTPUT_TOKEN_COST)
+        """Called for every token of every request: as little as can be."""
+        self._ladder.clock += OUTPUT_TOKEN_COST
+        share = OUTPUT_TOKEN_COST / request.weight
+        request.account.served += share
+        request.key_account.served += share
 
     def rank(self, request: Request) -> Rank:
-        return request.class_rank, int(self.served[request.tenant_id] / RANK_GRAIN), request.arrival
+        return request.class_rank, int(request.account.served / RANK_GRAIN), request.arrival
 
     def gives_way(self, runner: Request, waiting: Request) -> bool:
         return bulk_gives_way(runner, waiting)
@@ -94,12 +102,11 @@ class FairShares:
     def gives_place(self, runner: Request, waiting: Request) -> bool:
         if bulk_gives_way(runner, waiting):
             return True
-        tenant, other = runner.tenant_id, waiting.tenant_id
         return (
-            other not in self._num_running
-            and self._num_running[tenant] > 1
+            waiting.tenant_id not in self._num_running
+            and self._num_running[runner.tenant_id] > 1
             and runner.class_rank >= waiting.class_rank
-            and self.served[tenant] > self.served[other]
+            and runner.account.served > waiting.account.served
         )
 
     def __len__(self) -> int:
@@ -109,12 +116,4 @@ class FairShares:
         return iter(self._ladder)
 
     def _order_of(self, tenant: str, lane: Lane) -> Order:
-        return (self.served[tenant],)
-
-    def _charge(self, request: Request, service: float) -> None:
-        self._ladder.clock += service
-        share = service / request.weight
-        self.served.charge(request.tenant_id, share)
-        lane = self._ladder.rungs[request.class_rank].get(request.tenant_id)
-        if isinstance(lane, KeyLane):
-            lane.served.charge(request.key_id, share)
+        return (self.accounts[tenant].served,)

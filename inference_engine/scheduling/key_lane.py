@@ -4,21 +4,21 @@ from collections.abc import Iterator
 
 from .lanes import Lane, Lanes, Order
 from .request import Request
-from .service_counters import ServiceCounters
+from .service_counters import Accounts
 
 
 class KeyLane:
-    """Lives while something waits in it, and so do its counters: what keys had before is forgiven."""
+    """Lives while something waits in it, and so do its accounts: what keys had before is forgiven."""
 
     def __init__(self) -> None:
-        self.served = ServiceCounters()
-        """By key."""
+        self._accounts = Accounts()
         self._lanes = Lanes(of_key, self._order_of)
 
     def push(self, request: Request) -> None:
-        if request.key_id not in self._lanes:
-            lowest = self._lanes.lowest_order()
-            self.served.lift(request.key_id, lowest[0] if lowest else 0.0)
+        request.key_account = self._accounts[request.key_id]
+        lowest = self._lanes.lowest_order()
+        if lowest is not None and request.key_id not in self._lanes:
+            request.key_account.lift(lowest[0])
         self._lanes.push(request)
 
     def head(self) -> Request | None:
@@ -34,7 +34,7 @@ class KeyLane:
         return iter(self._lanes)
 
     def _order_of(self, key_id: str, lane: Lane) -> Order:
-        return (self.served[key_id],)
+        return (self._accounts[key_id].served,)
 
 
 def of_key(request: Request) -> str:

@@ -32,17 +32,15 @@ def failure_of(chunk: ScheduledChunk, sampled: SampledToken | None) -> Code | No
 
 def take_token(request: Request, sampled: SampledToken) -> RequestUpdate:
     """Append the sampled token, or end at it: an id that stops the request is never part of its output."""
-    token_id = sampled.token_id
-    if token_id in request.stop_ids and len(request.output_ids) >= request.sampling.min_tokens:
+    token_id, output_ids = sampled.token_id, request.output_ids
+    if token_id in request.stop_ids and len(output_ids) >= request.sampling.min_tokens:
         return RequestUpdate(request, [], finish=FinishReason.STOP, stop_token_id=token_id)
     request.append_output(token_id)
-    is_full = len(request.output_ids) >= request.max_tokens
-    return RequestUpdate(
-        request, [token_id], _logprobs(request, sampled), finish=FinishReason.LENGTH if is_full else None
-    )
+    logprobs = None if request.sampling.logprobs is None else _logprobs(sampled)
+    if len(output_ids) < request.max_tokens:
+        return RequestUpdate(request, [token_id], logprobs)
+    return RequestUpdate(request, [token_id], logprobs, FinishReason.LENGTH)
 
 
-def _logprobs(request: Request, sampled: SampledToken) -> list[TokenLogprobs] | None:
-    if request.sampling.logprobs is None or sampled.logprob is None:
-        return None
-    return [TokenLogprobs(logprob=sampled.logprob, top=sampled.top)]
+def _logprobs(sampled: SampledToken) -> list[TokenLogprobs] | None:
+    return None if sampled.logprob is None else [TokenLogprobs(logprob=sampled.logprob, top=sampled.top)]

@@ -66,30 +66,33 @@ class StepPlanner:
         num_preemptions = self._totals.num_preemptions
         full_tenants: set[str] = set()
         while (request := self._next(prefills, budget, full_tenants)) is not None:
+            giver = self._reclaimer.victims.for_place(request) if self._is_full() else None
+            if self._is_full() and giver is None:
+                break
             outcome = self._reclaimer.admit(request)
             if outcome is Admission.NO_ROOM:
                 break
             if outcome is Admission.TENANT_FULL:
                 full_tenants.add(request.tenant_id)
                 continue
-            if len(self._roster.running) >= self._config.max_running:
-                self._reclaimer.stop_for_place(request)
+            if giver is not None and self._is_full():
+                self._reclaimer.stop(giver)
             self._roster.start(request)
             self._count_cached(request)
             prefills.append(request)
         return self._totals.num_preemptions > num_preemptions
 
     def _next(self, prefills: list[Request], budget: int, full_tenants: set[str]) -> Request | None:
-        """The head of the queue, if it could start now but for blocks. One that was preempted with a chunk in
-        flight comes back after that, so that chunks of one request never overlap."""
+        """The head of the queue, if it could start now but for place and blocks. One that was preempted with
+        a chunk in flight comes back after that, so that chunks of one request never overlap."""
         request = self._roster.queue.head(full_tenants)
         if request is None or request.num_in_flight or request.arrival in self._reclaimer.victims.moved:
             return None
         num_before = sum(other.class_rank <= request.class_rank for other in prefills)
-        if num_before >= max_prefills(budget):
-            return None
-        is_full = len(self._roster.running) >= self._config.max_running
-        return None if is_full and self._reclaimer.victims.for_place(request) is None else request
+        return request if num_before < max_prefills(budget) else None
+
+    def _is_full(self) -> bool:
+        return len(self._roster.running) >= self._config.max_running
 
     def _count_cached(self, request: Request) -> None:
         """Prompt tokens that the request never had to compute; later matches only bring back its own work."""

@@ -94,12 +94,6 @@ class Reclaimer:
         self.victims.moved.add(victim.arrival)
         self._roster.preempt(victim)
 
-    def stop_for_place(self, waiting: Request) -> None:
-        """`waiting` was found a place by victims.for_place, and gets it now."""
-        giver = self.victims.for_place(waiting)
-        assert giver is not None
-        self.stop(giver)
-
     def _make_room(self, request: Request, num_own: int, count: int) -> Admission:
         """For the head of the queue: others that wait give up what they kept, and those stop that give
         way."""

@@ -5,6 +5,8 @@ from enum import Enum
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.requests import Generate, ServiceClass
 
+from .service_counters import Account
+
 PENDING_TOKEN = -1
 """Stands in a chunk for the token that the step still in flight samples (lag 1)."""
 
@@ -27,6 +29,7 @@ class Request:
     """
 
     __slots__ = (
+        "account",
         "arrival",
         "attempt",
         "block_hashes",
@@ -40,6 +43,7 @@ class Request:
         "group_id",
         "guarded_until",
         "is_let_in_by_age",
+        "key_account",
         "key_id",
         "leader",
         "max_tokens",
@@ -122,6 +126,8 @@ class Request:
         self.queued_clock: float | None = None
         """What the policy's token clock showed when it first joined the queue."""
         self.is_let_in_by_age = False
+        self.account = self.key_account = Account()
+        """What it is served is charged to: its tenant's and its key's, once a policy that charges has it."""
         self.queued_tokens = 0
         """Tokens it had to compute when it last joined the queue."""
         self.cached_tokens = 0

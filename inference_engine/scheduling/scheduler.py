@@ -97,6 +97,7 @@ class Scheduler:
         self.in_flight.popleft()
         self.kv.pool.end_step(plan.step)
         self.totals.num_steps += 1
+        self.totals.num_computed_tokens += plan.num_tokens
         updates = []
         for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
             update = None if chunk.request.state is RequestState.FINISHED else self._settle(chunk, sampled)
@@ -146,7 +147,6 @@ class Scheduler:
     def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
         request = chunk.request
         self.totals.num_recomputed_tokens += confirm(chunk)
-        self.totals.num_computed_tokens += len(chunk.token_ids)
         failure = failure_of(chunk, sampled)
         if failure is not None:
             self.kv.forget(request)

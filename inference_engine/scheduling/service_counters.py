@@ -1,4 +1,4 @@
-"""Virtual token counters: what each name has been served, divided by its weight (VTC, Sheng et al.,
+"""Virtual token counters: what each tenant has been served, divided by its weight (VTC, Sheng et al.,
 OSDI'24)."""
 
 CACHED_TOKEN_COST = 0.1
@@ -7,19 +7,28 @@ PROMPT_TOKEN_COST = 1.0
 OUTPUT_TOKEN_COST = 2.0
 
 
-class ServiceCounters:
-    """Names are those of tenants, or of one tenant's keys."""
+class Account:
+    """Of a tenant, or of one of its keys."""
+
+    __slots__ = ("served",)
 
     def __init__(self) -> None:
-        self._served: dict[str, float] = {}
+        self.served = 0.0
 
-    def __getitem__(self, name: str) -> float:
-        return self._served.get(name, 0.0)
-
-    def lift(self, name: str, least: float) -> None:
+    def lift(self, least: float) -> None:
         """Whoever comes back has no claim on what was given out while it was away."""
-        if self._served.get(name, 0.0) < least:
-            self._served[name] = least
+        if self.served < least:
+            self.served = least
 
-    def charge(self, name: str, service: float) -> None:
-        self._served[name] = self._served.get(name, 0.0) + service
+
+class Accounts:
+    """By name, opened when first asked for."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, Account] = {}
+
+    def __getitem__(self, name: str) -> Account:
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account()
+        return account
