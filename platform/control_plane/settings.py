@@ -6,8 +6,9 @@ from console.navigation import UNFOLD
 from control_plane.env import Environment, database
 from control_plane.log_format import configure_structlog, logging_config
 from control_plane.secret_key import secret_key_from_file
+from management.rest_settings import REST_FRAMEWORK, SPECTACULAR_SETTINGS
 
-__all__ = ["UNFOLD"]
+__all__ = ["REST_FRAMEWORK", "SPECTACULAR_SETTINGS", "UNFOLD"]
 
 env = Environment()
 
@@ -37,6 +38,9 @@ INSTALLED_APPS = [
     "api_keys",
     "quotas",
     "admission",
+    "rest_framework",
+    "drf_spectacular",
+    "management",
 ]
 
 MIDDLEWARE = [
