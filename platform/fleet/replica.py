@@ -41,10 +41,12 @@ class Replica:
 
     async def update(self, record: ReplicaRecord) -> None:
         """Take the newest record; another boot id is another process."""
-        is_other_process = record.boot_id != self.record.boot_id
-        self.record, self.is_listed = record, True
-        if is_other_process or self._task.done():
-            await self.stop("another process took its place" if is_other_process else "reconnecting")
+        previous, self.record, self.is_listed = self.record, record, True
+        if record.boot_id != previous.boot_id:
+            await self.stop("another process took its place")
+        elif self.session is None and record.state is not previous.state:
+            await self.stop("its state changed")
+        if self._task.done() and record.state is not ReplicaState.STARTING:
             self._task = asyncio.create_task(self._keep_connected())
 
     async def stop(self, reason: str) -> None:

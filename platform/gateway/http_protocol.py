@@ -22,6 +22,7 @@ MAX_PIPELINED = 4
 class GuardedHttpProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _is_in_head = True
+    _has_begun = False
     _head_timer: asyncio.TimerHandle | None = None
     _running: RequestResponseCycle | None = None
 
@@ -54,6 +55,7 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._has_begun = True
         self._expect_head()
 
     def on_headers_complete(self) -> None:
@@ -80,6 +82,9 @@ class GuardedHttpProtocol(HttpToolsProtocol):
             self._head_timer = None
 
     def _head_is_late(self) -> None:
+        if not self._has_begun:
+            self.transport.close()  # a connection opened ahead of need; nobody waits for an answer
+            return
         message = f"The request's headers did not arrive within {HEAD_TIMEOUT_S:g} seconds."
         self._refuse(Denied(Code.REQUEST_TIMEOUT, message))
 

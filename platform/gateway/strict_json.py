@@ -11,7 +11,7 @@ from tenants.errors import Denied
 
 BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 
-_WHERE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_WHERE = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 

@@ -10,8 +10,10 @@ Integer64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
-Tag = Annotated[str, Meta(max_length=512)]
-Metadata = Annotated[dict[Annotated[str, Meta(max_length=64)], Tag], Meta(max_length=16)]
+WITHOUT_NUL = r"^[^\x00]*\Z"
+"""PostgreSQL stores no zero bytes, and these go to the ledger."""
+Tag = Annotated[str, Meta(max_length=512, pattern=WITHOUT_NUL)]
+Metadata = Annotated[dict[Annotated[str, Meta(max_length=64, pattern=WITHOUT_NUL)], Tag], Meta(max_length=16)]
 
 
 class StreamOptions(Struct, forbid_unknown_fields=True):

@@ -274,3 +274,21 @@ async def test_two_models_are_two_routes(fleet, engine, redis, socket_folder: Pa
         assert fleet.route("scripted").record.replica_id == "scripted-0"
     finally:
         await other.stop()
+
+
+async def test_an_engine_that_is_starting_is_taken_up_as_soon_as_it_is_ready(
+    fleet: Fleet, redis: "Redis[Any]", socket_folder: Path
+) -> None:
+    engine = ScriptedEngine(socket_folder)
+    await engine.publish(redis)  # it died, and its record lives on for a moment
+    await until(lambda: fleet.replicas())
+    engine.boot_id = "boot-2"
+    await engine.publish(redis, state=ReplicaState.STARTING)
+    await until(lambda: fleet.replicas()[0].record.boot_id == "boot-2")
+    assert fleet.replicas()[0]._task.done()
+    await engine.start()
+    try:
+        await engine.publish(redis)
+        await until(fleet.is_ready, ceiling_s=1.5)
+    finally:
+        await engine.stop()
