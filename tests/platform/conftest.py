@@ -17,6 +17,7 @@ from api_keys.models import ApiKey
 from api_keys.principal import Principal
 from api_keys.services import create_key
 from control_plane.env import database
+from quotas import budget_loading
 from quotas.store import close_async_redis
 from tenants.models import Tenant
 from tenants.services import create_tenant
@@ -101,9 +102,11 @@ def any_database(request: pytest.FixtureRequest, transactional_db: None) -> Iter
 
 
 def _use(databases: dict[str, Any]) -> None:
-    """Point Django, and the threads that look keys up, at other databases."""
+    """Point Django, and the threads that ask it for requests, at other databases."""
     authentication._lookups.shutdown(wait=True)
     authentication._lookups = ThreadPoolExecutor(max_workers=2)
+    budget_loading._threads.shutdown(wait=True)
+    budget_loading._threads = ThreadPoolExecutor(max_workers=2)
     if "default" in connections:
         wrapper = connections["default"]
         wrapper.close()

@@ -1,0 +1,196 @@
+"""Budgets that Redis knows nothing of: counted from the ledger first, whoever else loads, settles or dies."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import redis
+from django.db import connection
+
+from admission.facts import RequestFacts
+from admission.gate import gate
+from admission.settlement import finish_settlements
+from api_keys.authentication import authenticate, cache
+from api_keys.services import create_key
+from inference_engine.contract.codes import Code
+from quotas import budget_loading
+from quotas.leases import lease_keeper
+from quotas.services import set_limit
+from servers_of_tests import RedisServer
+from tenants.errors import Denied
+from tenants.models import Tenant
+from tenants.services import create_tenant
+from usage.ledger_writer import LedgerWriter
+from usage.models import Ending, LedgerEntry
+
+InThread = Callable[..., Awaitable[Any]]
+Facts = Callable[..., RequestFacts]
+BUDGET = 1000
+
+
+@pytest.fixture
+async def header(any_database: str, server: RedisServer, in_thread: InThread) -> str:
+    def make() -> str:
+        tenant = create_tenant("Acme")
+        key, plaintext = create_key(tenant, "k")
+        set_limit(tenant, "tokens_per_month", BUDGET)
+        set_limit(tenant, "tokens_per_day", BUDGET, key=key)
+        return f"Bearer {plaintext}"
+
+    return str(await in_thread(make))
+
+
+async def use(header: str, facts: RequestFacts, tokens: int = 10) -> bool:
+    """Whether it came in; then it uses all that it reserved."""
+    try:
+        async with gate(await authenticate(header), facts) as admission:
+            admission.record(prompt_tokens=facts.prompt_tokens, output_tokens=tokens - facts.prompt_tokens)
+            admission.finish(Ending.FINISHED)
+    except Denied as denied:
+        assert denied.code in {Code.INSUFFICIENT_QUOTA, Code.RATE_LIMIT_EXCEEDED, Code.STORE_UNAVAILABLE}
+        return False
+    return True
+
+
+def write_all(url: str) -> int:
+    """Billed tokens of the ledger, once all is written."""
+    with redis.Redis.from_url(url) as client:
+        writer = LedgerWriter(client)
+        while writer.write_some(1):
+            pass
+    return sum(row.prompt_tokens + row.output_tokens for row in LedgerEntry.objects.all())
+
+
+def budgets(url: str) -> list[tuple[int, int]]:
+    """Spent and reserved of each that is warm."""
+    with redis.Redis.from_url(url) as client:
+        found: list[Any] = [client.hgetall(name) for name in client.scan_iter("octavo:{b:*}:budget:*")]
+    return [(int(each[b"spent"]), int(each[b"reserved"])) for each in found if b"loaded" in each]
+
+
+async def many(header: str, facts: Facts, names: range, tokens: int = 10) -> int:
+    came = await asyncio.gather(
+        *(use(header, facts(f"r{name}", max_tokens=tokens - 7), tokens) for name in names)
+    )
+    await finish_settlements(30)
+    return sum(came)
+
+
+async def test_flushed_in_the_middle_it_goes_on_where_the_ledger_is(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+) -> None:
+    """Rows that were written stay counted; those still in the stream die with it, as does all else."""
+    assert await many(header, facts, range(30)) == 30
+    assert await in_thread(write_all, server.url) == 300
+    with redis.Redis.from_url(server.url) as client:
+        client.flushall()
+    assert await many(header, facts, range(100, 200)) == 70
+    assert budgets(server.url) == [(BUDGET, 0)] * 2
+    assert await in_thread(write_all, server.url) == BUDGET
+
+
+async def test_flushed_while_requests_run_they_are_counted_again(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+) -> None:
+    async with gate(await authenticate(header), facts("open", max_tokens=493)) as admission:
+        with redis.Redis.from_url(server.url) as client:
+            client.flushall()
+        await lease_keeper().renew()
+        assert await many(header, facts, range(100)) == 50
+        assert sorted(budgets(server.url)) == [(500, 500)] * 2
+        admission.record(prompt_tokens=7, output_tokens=93)
+        admission.finish(Ending.FINISHED)
+    await finish_settlements(30)
+    assert sorted(budgets(server.url)) == [(600, 0)] * 2
+    assert await in_thread(write_all, server.url) == 600
+
+
+async def test_rows_on_their_way_and_requests_in_flight_count_when_a_limit_is_new(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+) -> None:
+    assert await many(header, facts, range(20)) == 20
+    await in_thread(write_all, server.url)
+    assert await many(header, facts, range(20, 40)) == 20  # these are still in the stream
+    async with gate(await authenticate(header), facts("open", max_tokens=93)) as admission:
+        tenant = await in_thread(Tenant.objects.get)
+        await in_thread(set_limit, tenant, "tokens_per_day", BUDGET, model="m")
+        assert await many(header, facts, range(40, 140)) == 50
+        assert sorted(budgets(server.url)) == [(900, 100)] * 3
+        admission.record(prompt_tokens=7, output_tokens=3)
+        admission.finish(Ending.FINISHED)
+    await finish_settlements(30)
+    assert sorted(budgets(server.url)) == [(910, 0)] * 3
+    assert await in_thread(write_all, server.url) == 910
+
+
+async def test_two_loaders_that_race_count_everything_once(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One stops between beginning and finishing; the other, impatient, begins anew and finishes first."""
+    assert await many(header, facts, range(30)) == 30
+    with redis.Redis.from_url(server.url) as client:
+        client.delete(*client.scan_iter("octavo:{b:*}:budget:*"))  # type: ignore[misc]
+    monkeypatch.setattr(budget_loading, "PATIENCE_MS", 0)
+    load, loads = budget_loading._load, []
+
+    async def twice(*args: Any) -> None:
+        loads.append(args)
+        await asyncio.gather(load(*args), load(*args))
+
+    monkeypatch.setattr(budget_loading, "_load", twice)
+    assert await many(header, facts, range(100, 200)) == 70
+    assert loads and budgets(server.url) == [(BUDGET, 0)] * 2
+    assert await in_thread(write_all, server.url) == BUDGET
+
+
+async def test_without_a_database_a_cold_budget_admits_nothing_and_a_warm_one_goes_on(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+) -> None:
+    assert await many(header, facts, range(10)) == 10
+
+    def rename(before: str, after: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {before} RENAME TO {after}")
+
+    await in_thread(rename, "usage_hourlyusage", "elsewhere")
+    try:
+        assert await many(header, facts, range(10, 20)) == 10
+        with redis.Redis.from_url(server.url) as client:
+            client.delete(*client.scan_iter("octavo:{b:*}:budget:*"))  # type: ignore[misc]
+        assert await many(header, facts, range(20, 30)) == 0
+    finally:
+        await in_thread(rename, "elsewhere", "usage_hourlyusage")
+    assert await many(header, facts, range(30, 40)) == 10
+    assert budgets(server.url) == [(300, 0)] * 2
+
+
+async def test_killed_under_load_nothing_is_admitted_wrongly_and_no_row_is_lost(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+) -> None:
+    """SIGKILL while requests come, run and leave; Redis comes back from its file. Then all settles."""
+    admitted: list[str] = []
+
+    async def client(number: int) -> None:
+        for turn in range(40):
+            name = f"c{number}-{turn}"
+            if await use(header, facts(name, max_tokens=3)):
+                admitted.append(name)
+            await asyncio.sleep(0.005)
+
+    async def kill_twice() -> None:
+        for _ in range(2):
+            await asyncio.sleep(0.15)
+            await asyncio.to_thread(server.restart)
+
+    await asyncio.gather(kill_twice(), *(client(number) for number in range(6)))
+    await finish_settlements(60)
+    assert await use(header, facts("last", max_tokens=3)) is (len(admitted) < BUDGET / 10)
+    await finish_settlements(60)
+    spent = await in_thread(write_all, server.url)
+    names = set(await in_thread(lambda: list(LedgerEntry.objects.values_list("request_id", flat=True))))
+    assert set(admitted) <= names and spent <= BUDGET
+    assert {each for each, _ in budgets(server.url)} == {spent}
+    with redis.Redis.from_url(server.url) as store:
+        assert not list(store.scan_iter("octavo:{b:*}:leases:*"))
+    cache.forget_all()
