@@ -32,13 +32,16 @@ def examples(url: str, model: str, key: str) -> str:
     return f"With curl:\n\n{curl}\nWith Python (pip install openai):\n\n{python}"
 
 
-def first_start(url: str, model: str, made: Mapping[str, str]) -> str:
-    """`made` is what prepare_database made; its secrets are shown here and nowhere else."""
+def made_at_first_start(made: Mapping[str, str]) -> str:
+    """What first_run made; its secrets are shown here and nowhere else."""
     lines = [f"  API key  {made['key']}   (tenant {made['tenant']})"]
     if "password" in made:
         lines.append(f"  login    {made['operator']} / {made['password']}")
-    shown = "\n".join([*lines, "  Key and password are shown this once."])
-    return f"{addresses(url)}{shown}\n\n{examples(url, model, made['key'])}"
+    return "\n".join([*lines, "  Key and password are shown this once."])
+
+
+def first_start(url: str, model: str, key: str) -> str:
+    return f"{addresses(url)}\n{examples(url, model, key)}"
 
 
 def later_start(url: str, model: str) -> str:

@@ -50,12 +50,12 @@ class Stage:
 
 @contextmanager
 def stage(title: str) -> Iterator[Stage]:
-    """A stage that ends with its time, or with `failed` when the block raises."""
+    """A stage that ends with its time, or with `failed` or `stopped` when the block raises."""
     shown = Stage(title)
     try:
         yield shown
-    except BaseException:
-        shown.end("failed")
+    except BaseException as end:
+        shown.end("failed" if isinstance(end, Exception) else "stopped")
         raise
     shown.done()
 

@@ -105,8 +105,9 @@ class Installation:
         model = watch.record.model if watch.record else ""
         if is_new:
             made = await self.run_step(children.first_run_step())
+            say("\n" + greeting.made_at_first_start(made))
             await self.first_answer(model, made["key"])
-            say("\n" + greeting.first_start(self.url, model, made))
+            say("\n" + greeting.first_start(self.url, model, made["key"]))
         else:
             say("\n" + greeting.later_start(self.url, model))
         say(f"Everything runs; logs are in {self.home.logs}. Ctrl-C stops it.")

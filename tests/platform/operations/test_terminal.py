@@ -76,3 +76,9 @@ def test_say_prints_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     say("hello")
     say()
     assert capsys.readouterr().out == "hello\n\n"
+
+
+def test_an_interrupted_stage_has_not_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), stage("Cooking"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["Cooking", "stopped"]
