@@ -9,12 +9,15 @@ from fleet.cancelling import cancelled
 from fleet.failures import SessionFailed
 from fleet.session import EngineSession, SessionOptions
 from inference_engine.contract.events import Description
+from inference_engine.contract.limits import HEARTBEAT_INTERVAL_S
 from inference_engine.contract.registry import ReplicaRecord, ReplicaState
 
 log = structlog.get_logger("fleet")
 
 FIRST_DELAY_S = 0.1
 LAST_DELAY_S = 2.0
+PROOF_OF_LIFE_S = 1.2 * HEARTBEAT_INTERVAL_S
+"""A dead process can have sent one heartbeat more than we had seen, never two."""
 
 
 class Replica:
@@ -31,6 +34,7 @@ class Replica:
         self._on_description = on_description
         self.session: EngineSession | None = None
         self.is_listed = True
+        self._was_updated = asyncio.Event()
         self._task = asyncio.create_task(self._keep_connected())
 
     @property
@@ -42,6 +46,7 @@ class Replica:
     async def update(self, record: ReplicaRecord) -> None:
         """Take the newest record; another boot id is another process."""
         previous, self.record, self.is_listed = self.record, record, True
+        self._was_updated.set()
         if record.boot_id != previous.boot_id:
             await self.stop("another process took its place")
         elif self.session is None and record.state is not previous.state:
@@ -60,6 +65,7 @@ class Replica:
     async def _keep_connected(self) -> None:
         delay = FIRST_DELAY_S
         while self.is_listed:
+            heartbeat_at = self.record.heartbeat_at
             session = EngineSession(self.record, self._options)
             try:
                 await session.open()
@@ -67,9 +73,17 @@ class Replica:
                 log.info("session_not_opened", replica=self.record.replica_id, reason=str(error))
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_DELAY_S)
-                continue
-            delay = FIRST_DELAY_S
-            await self._hold(session)
+            else:
+                delay = FIRST_DELAY_S
+                await self._hold(session)
+                heartbeat_at = self.record.heartbeat_at
+            await self._proof_of_life(heartbeat_at)
+
+    async def _proof_of_life(self, since: float) -> None:
+        """The record may outlive its process, and another one may already answer at its address."""
+        while self.record.heartbeat_at <= since + PROOF_OF_LIFE_S:
+            self._was_updated.clear()
+            await self._was_updated.wait()
 
     async def _hold(self, session: EngineSession) -> None:
         self.session = session

@@ -5,11 +5,13 @@ Tokens are a function of the position alone. `silent`, `stuck` and `attempt_shif
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
+from redis.asyncio import Redis
 
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import (
@@ -23,7 +25,6 @@ from inference_engine.contract.events import (
     TokenLogprobs,
     Usage,
 )
-from inference_engine.contract.limits import RECORD_TTL_S
 from inference_engine.contract.registry import (
     REPLICA_SET_KEY,
     ReplicaRecord,
@@ -88,6 +89,7 @@ class ScriptedEngine:
     num_frames: int = 0
     stats: Stats = field(default_factory=Stats)
     step: int = 0
+    _beating: "asyncio.Task[None] | None" = None
 
     @property
     def address(self) -> str:
@@ -104,10 +106,27 @@ class ScriptedEngine:
         }
         return ReplicaRecord(**(facts | changes))  # type: ignore[arg-type]
 
-    async def publish(self, redis: object, ttl_s: float = 600.0, **changes: object) -> None:
-        await redis.sadd(REPLICA_SET_KEY, self.replica_id)  # type: ignore[attr-defined]
-        key, value = record_key(self.replica_id), encode_record(self.record(**changes))
-        await redis.set(key, value, px=int(1000 * (ttl_s or RECORD_TTL_S)))  # type: ignore[attr-defined]
+    async def publish(self, redis: "Redis", **changes: object) -> None:
+        """From now on, again and again, as long as this engine lives."""
+        self.withdraw()
+        await self._publish_once(redis, changes)
+        self._beating = asyncio.create_task(self._beat(redis, changes))
+
+    def withdraw(self) -> None:
+        """No more heartbeats; the record stays as it is."""
+        if self._beating is not None:
+            self._beating.cancel()
+            self._beating = None
+
+    async def _beat(self, redis: "Redis", changes: dict[str, object]) -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            await self._publish_once(redis, changes)
+
+    async def _publish_once(self, redis: "Redis", changes: dict[str, object]) -> None:
+        await redis.sadd(REPLICA_SET_KEY, self.replica_id)
+        record = self.record(heartbeat_at=time.time(), **changes)
+        await redis.set(record_key(self.replica_id), encode_record(record), ex=600)
 
     async def start(self) -> None:
         self._build()
@@ -128,6 +147,7 @@ class ScriptedEngine:
         self._server.add_generic_rpc_handlers((service,))
 
     async def stop(self) -> None:
+        self.withdraw()
         await self._server.stop(None)
 
     def got(self, kind: type) -> list[GatewayMessage]:

@@ -14,7 +14,7 @@ from fleet.generation import MAX_PENDING_TOKENS
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Delta, Finished, Refused, Stats
 from inference_engine.contract.registry import REPLICA_SET_KEY, ReplicaState, record_key
-from inference_engine.contract.requests import Abort, Generate
+from inference_engine.contract.requests import Abort, Describe, Generate
 from polling import until
 from servers_of_tests import RedisServer
 from stand_ins.scripted_engine import ScriptedEngine, description
@@ -175,6 +175,7 @@ async def test_a_closed_stream_fails_what_is_open_and_service_resumes(fleet, eng
         async for _ in generation:
             pass
     await engine.start()
+    await engine.publish(redis)
     await until(fleet.is_ready)
     assert [type(event) async for event in fleet.route("scripted").generate(generate())][-1] is Finished
 
@@ -228,6 +229,7 @@ async def test_requests_just_sent_count_before_it_reports_them(fleet, engine, re
 
 async def test_an_engine_leaves_when_its_record_expires_and_its_session_ends(fleet, engine, redis) -> None:
     await listed(fleet, engine, redis)
+    engine.withdraw()
     await redis.delete(record_key(engine.replica_id))
     await until(lambda: not fleet.replicas()[0].is_listed)
     assert fleet.is_ready()
@@ -245,6 +247,7 @@ async def test_losing_the_registry_is_not_losing_the_session(
     await fleet.start()
     await until(fleet.is_ready)
     generation = fleet.route("scripted").generate(generate(max_tokens=60))
+    engine.withdraw()
     redis_server.kill()
     await until(lambda: not fleet._can_see_registry)
     assert [type(event) async for event in generation][-1] is Finished
@@ -280,7 +283,8 @@ async def test_an_engine_that_is_starting_is_taken_up_as_soon_as_it_is_ready(
     fleet: Fleet, redis: "Redis[Any]", socket_folder: Path
 ) -> None:
     engine = ScriptedEngine(socket_folder)
-    await engine.publish(redis)  # it died, and its record lives on for a moment
+    await engine.publish(redis)
+    engine.withdraw()  # it died, and its record lives on for a moment
     await until(lambda: fleet.replicas())
     engine.boot_id = "boot-2"
     await engine.publish(redis, state=ReplicaState.STARTING)
@@ -292,3 +296,30 @@ async def test_an_engine_that_is_starting_is_taken_up_as_soon_as_it_is_ready(
         await until(fleet.is_ready, ceiling_s=1.5)
     finally:
         await engine.stop()
+
+
+async def test_the_record_of_a_dead_process_is_no_reason_to_dial_its_successor(
+    fleet: Fleet, engine: ScriptedEngine, redis: "Redis[Any]"
+) -> None:
+    """The new process already listens at the old address, under a boot id that nobody has read yet."""
+    await listed(fleet, engine, redis)
+    await engine.stop()
+    await until(lambda: not fleet.is_ready())
+    await engine.start()
+    described = len(engine.got(Describe))
+    looks = await num_looks(redis)
+    await until(lambda: has_looked(redis, looks + 50))
+    assert len(engine.got(Describe)) == described
+    engine.boot_id = "boot-2"
+    await engine.publish(redis)
+    await until(fleet.is_ready)
+    assert fleet.route("scripted").record.boot_id == "boot-2"
+
+
+async def num_looks(redis: "Redis[Any]") -> int:
+    """How often the registry was read."""
+    return int((await redis.info("commandstats"))["cmdstat_smembers"]["calls"])
+
+
+async def has_looked(redis: "Redis[Any]", times: int) -> bool:
+    return await num_looks(redis) >= times
