@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,18 @@ def test_a_forbidden_import_is_noticed(file: str, line: str, contract: str, tmp_
     assert done.returncode == 1, done.stdout + done.stderr
     broken = [text for text in done.stdout.splitlines() if text.endswith("BROKEN")]
     assert any(contract in text for text in broken), broken
+
+
+def test_every_app_and_every_room_is_under_the_rules() -> None:
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    contracts = {" ".join(contract["name"].split()[:2]): contract for contract in rules["contracts"]}
+    apps = {path.parent.name for path in (ROOT / "platform").glob("*/__init__.py")}
+    folders = {path.parent.name for path in (ROOT / "inference_engine").glob("*/__init__.py")}
+    rooms = {f"inference_engine.{name}" for name in folders}
+    layered = {app for line in contracts["Apps depend"]["layers"] for app in line.split(" | ")}
+    assert set(rules["root_packages"]) == apps | {"inference_engine"}
+    assert layered == apps - {"control_plane"}
+    assert set(contracts["Only execution"]["source_modules"]) == apps | rooms - {"inference_engine.execution"}
+    assert set(contracts["Of the"]["source_modules"]) == apps
+    assert rooms - {"inference_engine.contract"} < set(contracts["Of the"]["forbidden_modules"])
+    assert apps <= set(contracts["The engine"]["forbidden_modules"])
