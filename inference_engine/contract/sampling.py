@@ -4,10 +4,21 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from .limits import MAX_STOP_TOKEN_IDS, MAX_TOP_LOGPROBS
+from .limits import (
+    MAX_BAD_WORD_TOKENS,
+    MAX_BAD_WORDS,
+    MAX_BIASED_TOKENS,
+    MAX_REPETITION_PENALTY,
+    MAX_STOP_TOKEN_IDS,
+    MAX_TOP_LOGPROBS,
+)
 
 Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 TokenId = Annotated[int, Meta(ge=0)]
+Penalty = Annotated[float, Meta(ge=-2.0, le=2.0)]
+RepetitionPenalty = Annotated[float, Meta(gt=0.0, le=MAX_REPETITION_PENALTY)]
+Bias = Annotated[float, Meta(ge=-100.0, le=100.0)]
+BadWord = Annotated[tuple[TokenId, ...], Meta(min_length=1, max_length=MAX_BAD_WORD_TOKENS)]
 
 
 class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -34,3 +45,13 @@ class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Model end ids do not stop the request; the request's own stop_token_ids still do."""
     logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     """None: no logprobs; 0: the chosen token's only; n: the n most likely as well."""
+    presence_penalty: Penalty = 0.0
+    """Taken from the logit of every token that is among the outputs."""
+    frequency_penalty: Penalty = 0.0
+    """Taken from it once for each time it is there."""
+    repetition_penalty: RepetitionPenalty = 1.0
+    """Logits of tokens in prompt or outputs: the positive are divided by it, the others multiplied."""
+    logit_bias: Annotated[dict[TokenId, Bias], Meta(max_length=MAX_BIASED_TOKENS)] = {}
+    """Added after the penalties."""
+    bad_words_ids: Annotated[tuple[BadWord, ...], Meta(max_length=MAX_BAD_WORDS)] = ()
+    """Sequences that the end of prompt + outputs never becomes by an output token."""

@@ -52,6 +52,11 @@ SAMPLING = SamplingParams(
     stop_token_ids=(5, 70000),
     ignore_eos=True,
     logprobs=3,
+    presence_penalty=0.5,
+    frequency_penalty=-1.5,
+    repetition_penalty=1.25,
+    logit_bias={70000: -100.0, 0: 2.5},
+    bad_words_ids=((7,), (65536, 8)),
 )
 
 TO_ENGINE: dict[str, GatewayMessage] = {
