@@ -21,6 +21,14 @@ def refusal(
     )
 
 
+def unmatched(generate: Generate) -> Refused | None:
+    """A constraint that nothing follows: never served as if there were none."""
+    if generate.constraint is None:
+        return None
+    message = f"constraint {generate.constraint.kind.value} is not supported by this engine"
+    return _refused(generate, Code.UNSUPPORTED_FEATURE, message, "constraint")
+
+
 def clamped_max_tokens(generate: Generate, config: SchedulerConfig, shares: TenantShares) -> int:
     """Output tokens left to the request by context, pool and its tenant's part of that, replayed ones
     included."""
@@ -33,9 +41,6 @@ def _malformed(generate: Generate, config: SchedulerConfig, roster: Roster) -> R
         return _refused(
             generate, Code.DUPLICATE_REQUEST, f"request {generate.request_id} is being served already"
         )
-    if generate.constraint is not None:
-        message = f"constraint {generate.constraint.kind.value} is not supported by this engine"
-        return _refused(generate, Code.UNSUPPORTED_FEATURE, message, "constraint")
     if not generate.prompt_ids:
         return _refused(generate, Code.INVALID_REQUEST, "the prompt is empty", "prompt_ids")
     for param, ids in (

@@ -5,6 +5,7 @@ from enum import Enum
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.requests import Generate, ServiceClass
 
+from .output_matcher import OutputMatcher
 from .service_counters import Account
 
 PENDING_TOKEN = -1
@@ -46,6 +47,7 @@ class Request:
         "key_account",
         "key_id",
         "leader",
+        "matcher",
         "max_tokens",
         "num_chunks",
         "num_computed",
@@ -88,6 +90,8 @@ class Request:
         self.group_id = generate.group_id
         self.leader: Request | None = None
         """Computes, or has computed, the prompt of this one's group. None: this one is on its own."""
+        self.matcher: OutputMatcher | None = None
+        """Of a constrained output. The runner's own: nobody else may touch it while steps are in flight."""
         self.max_tokens = max_tokens
         """After clamping to context and pool; replayed tokens count."""
         self.end_ids = end_ids

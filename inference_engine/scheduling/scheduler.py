@@ -17,10 +17,11 @@ from inference_engine.contract.requests import Generate, TenantShare
 
 from .config import SchedulerConfig
 from .inspection import Totals, stats
-from .intake import clamped_max_tokens, refusal
+from .intake import clamped_max_tokens, refusal, unmatched
 from .integrity import check_integrity
 from .kv_tables import KVTables
 from .outcome import confirm, failure_of, take_token
+from .output_matcher import OutputMatcher
 from .pace import Pace
 from .planner import StepPlanner
 from .policies import make_policy
@@ -49,12 +50,22 @@ class Scheduler:
         self._num_arrivals = 0
         self._num_planned = 0
 
-    def add(self, generate: Generate) -> Accepted | Refused:
+    def refuse_early(self, generate: Generate) -> Refused | None:
+        """Why `add` would refuse this now, its constraint aside; for work that is to be done before."""
         refused = refusal(generate, self.config, self.roster, self.shares)
+        self.totals.num_refused += refused is not None
+        return refused
+
+    def add(self, generate: Generate, matcher: OutputMatcher | None = None) -> Accepted | Refused:
+        """`matcher` has consumed the output ids. A constraint without one is refused."""
+        refused = (unmatched(generate) if matcher is None else None) or refusal(
+            generate, self.config, self.roster, self.shares
+        )
         if refused is not None:
             self.totals.num_refused += 1
             return refused
         request = self._new_request(generate)
+        request.matcher = matcher
         self.roster.enter(request)
         self.totals.num_accepted += 1
         self.totals.prompt_tokens += request.num_prompt

@@ -124,3 +124,32 @@ def test_refusals_leave_nothing_behind(engine):
     small.scheduler.check_integrity()
     assert not small.scheduler.has_work()
     assert small.scheduler.stats().num_refused == 1
+
+
+class FollowsAnything:
+    """A matcher that the scheduler must keep and never ask."""
+
+    num_consumed = 0
+
+    def fill(self, row): ...
+
+    def advance(self, token_id): ...
+
+    def roll_back(self, num_tokens): ...
+
+
+def test_a_constrained_request_keeps_its_matcher(engine, generate):
+    small, matcher = engine(), FollowsAnything()
+    constrained = generate("r", constraint=Constraint(kind=ConstraintKind.JSON_OBJECT))
+    assert isinstance(small.scheduler.add(constrained, matcher), Accepted)
+    assert small.scheduler.requests["r"].matcher is matcher
+
+
+def test_an_early_refusal_is_the_one_of_add_whatever_the_constraint(engine, generate):
+    small = engine(max_waiting=1, max_running=1)
+    constrained = generate("r", constraint=Constraint(kind=ConstraintKind.JSON_OBJECT))
+    assert small.scheduler.refuse_early(constrained) is None
+    small.add("a")
+    refused = small.scheduler.refuse_early(constrained)
+    assert refused is not None and refused.code is Code.QUEUE_FULL
+    assert small.scheduler.stats().num_refused == 1
