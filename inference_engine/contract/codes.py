@@ -51,6 +51,8 @@ class Code(StrEnum):
     STORE_UNAVAILABLE = "store_unavailable"
     """Redis or the database can't be asked, so nothing is admitted."""
     DRAINING = "draining"
+    MAINTENANCE = "maintenance"
+    """The platform lets nothing new in for now."""
 
     # An accepted request that went wrong.
     ENGINE_LOST = "engine_lost"

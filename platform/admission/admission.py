@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
+from django.conf import settings
 
 from admission.decision import Admit, standing
 from admission.facts import RequestFacts
@@ -15,7 +16,6 @@ from admission.settlement import settler
 from api_keys.authentication import reload_principal
 from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
-from inference_engine.contract.requests import ServiceClass
 from quotas.leases import Progress
 from quotas.outcomes import RateStates
 from quotas.reservations import Reservation
@@ -42,6 +42,8 @@ class Admission:
         self.max_tokens = decision.max_tokens
         """Output tokens after every cap."""
         self.policy_epoch = principal.policy_epoch
+        self.service_class = decision.service_class
+        """What was asked for, but none above the tenant's."""
         self._rates = rates
         self._progress = Progress()
         self._replica = ""
@@ -61,8 +63,9 @@ class Admission:
         return self.reservation.keys.reservation
 
     @property
-    def service_class(self) -> ServiceClass:
-        return self.principal.service_class
+    def queue_timeout_s(self) -> float:
+        """How long it may wait for its first token."""
+        return self.principal.queue_timeout_s or settings.OCTAVO_QUEUE_TIMEOUT_SECONDS
 
     @property
     def weight(self) -> float:

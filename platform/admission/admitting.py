@@ -7,9 +7,10 @@ from django.conf import settings
 
 from admission.admission import Admission
 from admission.decision import Admit, decide
-from admission.facts import FleetFacts, RequestFacts
+from admission.facts import FleetFacts, FleetLoad, RequestFacts, Rules
 from admission.freshness import confirmed
 from admission.leaving import somebody_left
+from admission.maintenance import maintenance_message
 from admission.metrics import ADMITTED
 from admission.refusals import no_room, too_large
 from admission.settlement import settler
@@ -26,9 +27,11 @@ MAX_ATTEMPTS = 6
 """A policy may change again while it is reloaded, a place that became free may be gone again."""
 
 
-async def admit(principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> Admission:
+async def admit(
+    principal: Principal, facts: RequestFacts, fleet: FleetFacts | None, load: FleetLoad | None
+) -> Admission:
     """Raises Denied; then nothing stays reserved."""
-    attempt = Attempt(principal, facts, fleet)
+    attempt = Attempt(principal, facts, fleet, load, await _rules())
     try:
         for _ in range(MAX_ATTEMPTS):
             admission = await attempt.once()
@@ -45,8 +48,16 @@ async def admit(principal: Principal, facts: RequestFacts, fleet: FleetFacts | N
 class Attempt:
     """What is known about one request on its way in."""
 
-    def __init__(self, principal: Principal, facts: RequestFacts, fleet: FleetFacts | None) -> None:
-        self.principal, self.facts, self.fleet = principal, facts, fleet
+    def __init__(
+        self,
+        principal: Principal,
+        facts: RequestFacts,
+        fleet: FleetFacts | None,
+        load: FleetLoad | None,
+        rules: Rules,
+    ) -> None:
+        self.principal, self.facts, self.fleet, self.load = principal, facts, fleet, load
+        self.rules = rules
         self.keys = ReservationKeys(principal.tenant_id, principal.key_id, facts.request_id, facts.model)
         self.is_fresh = False
         """The principal was just read from the database."""
@@ -81,8 +92,7 @@ class Attempt:
         return None
 
     def _decide(self) -> Admit | Denied:
-        default = settings.OCTAVO_DEFAULT_OUTPUT_TOKENS
-        return decide(self.principal, self.facts, self.fleet, default_output_tokens=default)
+        return decide(self.principal, self.facts, self.fleet, self.load, self.rules)
 
     def _policy(self) -> Policy:
         return Policy(self.principal.policy_epoch, self.principal.limits, self.principal.time_zone)
@@ -103,6 +113,12 @@ class Attempt:
         is_concurrency = refused.rule.kind is LimitKind.CONCURRENT
         if not (is_concurrency and await somebody_left(self.principal.tenant_id)):
             raise self.refusal
+
+
+async def _rules() -> Rules:
+    return Rules(
+        settings.OCTAVO_DEFAULT_OUTPUT_TOKENS, settings.OCTAVO_SHED_WAITING, await maintenance_message()
+    )
 
 
 def _fields(principal: Principal, facts: RequestFacts) -> dict[str, str]:

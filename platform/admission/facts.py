@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from tenants.models import Feature
+
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
@@ -14,6 +16,10 @@ class RequestFacts:
     """Output tokens the client asks for; None where it names none."""
     user: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    service_tier: str | None = None
+    """As the client names it."""
+    features: frozenset[Feature] = frozenset()
+    """What it uses beyond plain generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +29,23 @@ class FleetFacts:
     context_length: int
     max_request_tokens: int
     """Prompt + output tokens of the largest request that the KV pool can ever hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetLoad:
+    """How busy the replicas are that could serve the model (contract Stats)."""
+
+    num_ready: int
+    num_waiting: int = 0
+    """Requests that wait in the queue of the least busy one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the installation says, for every tenant alike."""
+
+    default_output_tokens: int
+    shed_waiting: int
+    """Waiting requests of a replica at which the highest class is refused; lower classes earlier."""
+    maintenance: str | None = None
+    """The message of a maintenance that is on."""

@@ -1,12 +1,13 @@
 """The one door: nothing reaches an engine without passing it, and what passed it is settled exactly once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from admission.admission import Admission
 from admission.admitting import admit
-from admission.facts import FleetFacts, RequestFacts
+from admission.facts import FleetFacts, FleetLoad, RequestFacts
 from admission.metrics import DENIED
 from api_keys.authentication import forget_principals
 from api_keys.principal import Principal
@@ -21,13 +22,16 @@ on_new_run(forget_principals)
 
 @asynccontextmanager
 async def gate(
-    principal: Principal, facts: RequestFacts, fleet: FleetFacts | None = None
+    principal: Principal,
+    facts: RequestFacts,
+    fleet: FleetFacts | None = None,
+    load: FleetLoad | None = None,
 ) -> AsyncIterator[Admission]:
     """Raises Denied before the body runs, or not at all. Leaving it, however, settles in the background.
 
-    Without `fleet` the model's limits are not looked at.
+    Without `fleet` the model's limits are not looked at, without `load` nothing is shed.
     """
-    admission = await _admitted_or_abandoned(principal, facts, fleet)
+    admission = await _admitted_or_abandoned(admit(principal, facts, fleet, load), facts.endpoint)
     lease_keeper().hold(admission)
     try:
         yield admission
@@ -39,18 +43,16 @@ async def gate(
         admission.settle()
 
 
-async def _admitted_or_abandoned(
-    principal: Principal, facts: RequestFacts, fleet: FleetFacts | None
-) -> Admission:
+async def _admitted_or_abandoned(work: Coroutine[Any, Any, Admission], endpoint: str) -> Admission:
     """A client that goes away meanwhile can't leave a reservation behind that nobody knows of."""
-    admitting = asyncio.create_task(admit(principal, facts, fleet))
+    admitting = asyncio.create_task(work)
     try:
         return await asyncio.shield(admitting)
     except asyncio.CancelledError:
         admitting.add_done_callback(_abandon)
         raise
     except Denied as denied:
-        DENIED.labels(facts.endpoint, denied.code).inc()
+        DENIED.labels(endpoint, denied.code).inc()
         raise
 
 

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from admission.decision import model_not_found
+from admission.facts import FleetLoad
 from fleet.cancelling import cancelled
 from fleet.registry import read_records
 from fleet.replica import Replica
@@ -82,6 +83,12 @@ class Fleet:
         self._num_routed += 1
         session.routed_at = self._num_routed
         return session
+
+    def load(self, model: str) -> FleetLoad:
+        """How busy the replicas are that could take a request for this model."""
+        sessions = [session for session, _ in self._described() if session.record.model == model]
+        waiting = [session.stats.num_waiting + session.num_sent_since_stats for session in sessions]
+        return FleetLoad(len(sessions), min(waiting, default=0))
 
     def replicas(self) -> list[Replica]:
         return list(self._replicas.values())

@@ -48,6 +48,7 @@ SHAPES: dict[Code, Shape] = {
     Code.NO_READY_REPLICA: _ABSENT,
     Code.STORE_UNAVAILABLE: _ABSENT,
     Code.DRAINING: _ABSENT,
+    Code.MAINTENANCE: _ABSENT,
     Code.ENGINE_LOST: _ABSENT,
     Code.SLOW_READER: Shape(408, "invalid_request_error", False),
     Code.DEADLINE_EXCEEDED: Shape(504, "server_error", True),

@@ -33,7 +33,8 @@ async def serve(
     answer = make_format(exchange.id, order, description.fingerprint, text)
     output = StreamedOutput(exchange, answer, order) if order.stream else WholeOutput(exchange, answer)
     facts = facts_of(order, exchange.request_id, description)
-    async with gate(principal, facts, fleet_facts_of(order, description)) as admission:
+    load = services.fleet.load(order.model)
+    async with gate(principal, facts, fleet_facts_of(order, description), load) as admission:
         exchange.add_headers(admission.headers())
         session = services.fleet.route(order.model)
         async with Run(order, admission, session, text) as run:

@@ -21,15 +21,16 @@ async def list_models(exchange: Exchange, services: Services) -> None:
 async def show_model(exchange: Exchange, services: Services) -> None:
     """The id is the rest of the path, slashes included."""
     principal = await authenticate(exchange.header(b"authorization"))
-    name = exchange.path.removeprefix(MODELS_PATH)
+    name = principal.model_named(exchange.path.removeprefix(MODELS_PATH))
     description = services.fleet.models().get(name)
     if description is None or not principal.may_use(name):
         raise model_not_found(name)
     await exchange.send_json(200, _shaped(description))
 
 
-def described(services: Services, principal: Principal, model: str) -> Description:
-    """Raises Denied; a model that this key may not use is a model that doesn't exist."""
+def described(services: Services, principal: Principal, name: str) -> Description:
+    """Of the model that this name stands for. Raises Denied; one that this key may not use doesn't exist."""
+    model = principal.model_named(name)
     if not principal.may_use(model):
         raise model_not_found(model)
     return services.fleet.describe(model)

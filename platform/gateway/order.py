@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from gateway.bodies.fields import SharedFields
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
-from inference_engine.contract.requests import ServiceClass
 from inference_engine.contract.sampling import SamplingParams
 from tenants.errors import Denied
 from text.errors import PromptError
 from text.stop_strings import checked_stops
-
-_CLASSES = list(ServiceClass)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +46,7 @@ def order_of(
     if body.stream_options is not None and not body.stream:
         raise _invalid("stream_options", "'stream_options' is only allowed when 'stream' is true.")
     return Order(
-        model=body.model,
+        model=description.model,
         endpoint=endpoint,
         prompts=prompts,
         max_tokens=max_tokens,
@@ -116,11 +113,6 @@ def check_token_ids(token_ids: "tuple[int, ...] | list[int]", vocab_size: int, p
 
 def denied_prompt(error: PromptError) -> Denied:
     return Denied(error.code, f"{error.message[:1].upper()}{error.message[1:]}.", param=error.param)
-
-
-def service_class_of(tier: str | None, granted: ServiceClass) -> ServiceClass:
-    """`flex` steps down to bulk; `priority` asks for no more than the tenant is granted anyway."""
-    return ServiceClass.BULK if tier == "flex" else granted
 
 
 def _invalid(param: str, message: str) -> Denied:

@@ -6,6 +6,7 @@ from gateway.order import Order
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
 from tenants.errors import Denied
+from tenants.models import Feature
 
 
 def room_of(description: Description, prompt: list[int]) -> int:
@@ -42,7 +43,14 @@ def facts_of(order: Order, request_id: str, description: Description) -> Request
         max_tokens=max_tokens,
         user=order.user,
         metadata=order.metadata,
+        service_tier=order.service_tier,
+        features=features_of(order),
     )
+
+
+def features_of(order: Order) -> frozenset[Feature]:
+    """What the tenant's policy may forbid."""
+    return frozenset() if order.sampling.logprobs is None else frozenset({Feature.LOGPROBS})
 
 
 def fleet_facts_of(order: Order, description: Description) -> FleetFacts | None:

@@ -13,7 +13,7 @@ from fleet.failures import GenerationFailed
 from fleet.session import EngineSession
 from gateway.answer import usage_of
 from gateway.choice import Choice, Piece
-from gateway.order import Order, service_class_of
+from gateway.order import Order
 from gateway.room import output_limits
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
@@ -51,7 +51,7 @@ class Run:
             sampling=msgspec.structs.replace(order.sampling, max_tokens=max_tokens),
             tenant_id=admission.principal.tenant_id,
             key_id=admission.principal.key_id,
-            service_class=service_class_of(order.service_tier, admission.service_class),
+            service_class=admission.service_class,
             weight=admission.weight,
             reservation_key=admission.reservation_key,
         )
@@ -64,7 +64,14 @@ class Run:
         return Choice(index, prompt_ids, session.generate(message), decoder)
 
     async def __aenter__(self) -> "Run":
+        wait_s = self._admission.queue_timeout_s
+        self._queue_timer = asyncio.get_running_loop().call_later(wait_s, self._give_up_waiting, wait_s)
         return self
+
+    def _give_up_waiting(self, waited_s: float) -> None:
+        message = f"No engine had begun with this request after {waited_s:g} seconds."
+        for choice in self.choices:
+            choice.generation.abort(GenerationFailed(Code.QUEUE_TIMEOUT, message, retry_after_s=1.0))
 
     async def __aexit__(
         self,
@@ -72,6 +79,7 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._queue_timer.cancel()
         self._say_ending(error)
         for choice in self.choices:
             choice.generation.abort()
@@ -126,6 +134,7 @@ class Run:
     async def _pump(self, choice: Choice, emit: Emit) -> None:
         async for event in choice.generation:
             if type(event) is Delta:
+                self._queue_timer.cancel()
                 await emit(choice, choice.take(event))
                 self._note_progress()
                 if choice.finish_reason is not None:

@@ -6,9 +6,8 @@ import pytest
 
 from gateway.bodies.completion_body import CompletionBody
 from gateway.bodies.fields import StreamOptions
-from gateway.order import Order, order_of, service_class_of
+from gateway.order import Order, order_of
 from inference_engine.contract.codes import Code
-from inference_engine.contract.requests import ServiceClass
 from stand_ins.scripted_engine import description
 from tenants.errors import Denied
 
@@ -71,10 +70,3 @@ def test_stream_options_need_a_stream() -> None:
         order(stream_options=StreamOptions(include_usage=True))
     assert denied.value.param == "stream_options"
     assert order(stream=True, stream_options=StreamOptions(include_usage=True)).include_usage
-
-
-@pytest.mark.parametrize("granted", list(ServiceClass))
-def test_a_tier_never_lifts_a_request_above_its_tenants_class(granted: ServiceClass) -> None:
-    for tier in (None, "auto", "default", "priority"):
-        assert service_class_of(tier, granted) is granted
-    assert service_class_of("flex", granted) is ServiceClass.BULK

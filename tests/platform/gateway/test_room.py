@@ -9,6 +9,7 @@ from gateway.room import check_room, facts_of, fleet_facts_of, output_limits
 from inference_engine.contract.codes import Code
 from stand_ins.scripted_engine import description
 from tenants.errors import Denied
+from tenants.models import Feature
 
 DESCRIPTION = description()  # 256 tokens of context, requests of at most 200
 
@@ -22,6 +23,8 @@ def order(prompts: list[int], max_tokens: int | None) -> Any:
         max_tokens=max_tokens,
         user="",
         metadata={},
+        service_tier="flex",
+        sampling=SimpleNamespace(logprobs=2),
     )
 
 
@@ -43,6 +46,7 @@ def test_a_prompt_without_room_is_refused(length: int, code: Code) -> None:
 def test_the_gate_is_told_sums_of_what_can_be_used() -> None:
     facts = facts_of(order([10, 190], 50), "r", DESCRIPTION)
     assert (facts.prompt_tokens, facts.max_tokens) == (200, 50 + 10)
+    assert (facts.service_tier, facts.features) == ("flex", {Feature.LOGPROBS})
     assert fleet_facts_of(order([10, 190], 50), DESCRIPTION) is None
     assert facts_of(order([10], 10**30), "r", DESCRIPTION).max_tokens == 190
     assert facts_of(order([10], None), "r", DESCRIPTION).max_tokens is None
