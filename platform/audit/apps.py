@@ -6,4 +6,4 @@ class AuditConfig(AppConfig):
     verbose_name = "Audit"
 
     def ready(self) -> None:
-        from audit import logins  # noqa: F401  # connects its receivers
+        from audit import logins, operators  # noqa: F401  # connects their receivers

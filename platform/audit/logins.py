@@ -6,11 +6,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.dispatch import receiver
 
+from audit.origin import ANONYMOUS, user_actor
 from audit.services import record
-
-
-def user_actor(name: str) -> str:
-    return f"user:{name}"
 
 
 @receiver(user_logged_in, dispatch_uid="audit_logged_in")
@@ -32,4 +29,4 @@ def on_failed_login(credentials: dict[str, Any], **_: Any) -> None:
     users = get_user_model()
     name = str(credentials.get(users.USERNAME_FIELD, ""))
     is_known = users._default_manager.filter(**{users.USERNAME_FIELD: name}).exists()
-    record("anonymous", "session.login_failed", user_actor(name) if is_known else "user:(unknown)")
+    record(ANONYMOUS, "session.login_failed", user_actor(name) if is_known else "user:(unknown)")

@@ -44,6 +44,7 @@ class AuditRecord(models.Model):
             models.Index(fields=["subject", "id"], name="audit_subject"),
             models.Index(fields=["tenant_id", "id"], name="audit_tenant"),
             models.Index(fields=["actor", "id"], name="audit_actor"),
+            models.Index(fields=["request_id"], name="audit_request"),
         )
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Where a change comes from: the id and the address of the request that asks for it, for records and logs."""
+"""Where a change comes from: the request that asks for it, its id and its address, for records and logs."""
 
 import uuid
 from collections.abc import Callable
@@ -10,11 +10,14 @@ from django.http import HttpRequest, HttpResponse
 
 CLIENT_ID_HEADER = "X-Client-Request-Id"
 MAX_CLIENT_ID = 512
+COMMAND_LINE = "command line"
+ANONYMOUS = "anonymous"
 
 
 class Origin(NamedTuple):
     request_id: str = ""
     address: str = ""
+    request: HttpRequest | None = None
 
 
 NOWHERE = Origin()
@@ -26,6 +29,19 @@ def current_origin() -> Origin:
     return _origin.get()
 
 
+def user_actor(name: str) -> str:
+    return f"user:{name}"
+
+
+def current_actor() -> str:
+    """For what no service is told the actor of: the operator whose request this is, or the command line."""
+    request = _origin.get().request
+    if request is None:
+        return COMMAND_LINE
+    user = getattr(request, "user", None)
+    return user_actor(user.get_username()) if user is not None and user.is_authenticated else ANONYMOUS
+
+
 class OriginMiddleware:
     """Draws each request's id and answers with it. A client's own id is echoed, never used as one."""
 
@@ -33,7 +49,7 @@ class OriginMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        origin = Origin(f"req_{uuid.uuid4().hex}", request.META.get("REMOTE_ADDR") or "")
+        origin = Origin(f"req_{uuid.uuid4().hex}", request.META.get("REMOTE_ADDR") or "", request)
         token = _origin.set(origin)
         try:
             with structlog.contextvars.bound_contextvars(request_id=origin.request_id):

@@ -22,7 +22,10 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     _page("Tenants", "apartment", "tenants_tenant_changelist"),
                     _page("API keys", "key", "api_keys_apikey_changelist"),
+                    _page("Limits", "speed", "quotas_limit_changelist"),
                     _page("Ledger", "receipt_long", "usage_ledgerentry_changelist"),
+                    _page("Usage by hour", "schedule", "usage_hourlyusage_changelist"),
+                    _page("Usage by day", "calendar_month", "usage_dailyusage_changelist"),
                 ],
             },
             {

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from api_keys.models import ApiKey
-from audit.logins import user_actor
+from audit.origin import user_actor
 from management.permissions import PERMISSIONS_OF_KEYS
 
 

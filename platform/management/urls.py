@@ -27,7 +27,7 @@ class Schema(SpectacularAPIView):
 class Nothing(APIView):
     permission_classes = (IsCaller,)
 
-    def get(self, request: Request, **_: str) -> Response:
+    def get(self, request: Request) -> Response:
         raise Gone()
 
     post = put = patch = delete = get
@@ -47,5 +47,5 @@ urlpatterns = [
     path("", include(router.urls)),
     path("usage/totals/", Totals.as_view({"get": "retrieve"}), name="usage-totals"),
     path("schema/", Schema.as_view(), name="schema"),
-    re_path(r"^(?P<path>.*)$", Nothing.as_view(), name="nothing"),
+    re_path(r"^[\s\S]*$", Nothing.as_view(), name="nothing"),
 ]

@@ -12,6 +12,8 @@ from django.utils import timezone
 from api_keys.models import ApiKey
 from api_keys.secrets_format import parse_authorization
 from audit.models import AuditRecord
+from quotas.models import Limit
+from quotas.services import set_limit
 from tenants.models import Tenant
 from tenants.shards import epoch_key
 from usage.models import Ending, LedgerEntry, Source
@@ -55,6 +57,15 @@ TENANT_FORM = {
 }
 
 
+KEY_FORM = {
+    "name": "k",
+    "scopes": ["inference"],
+    "expires_at_0": "",
+    "expires_at_1": "",
+    "allowed_models": "",
+}
+
+
 def test_every_page_opens(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:
     LedgerEntry.objects.create(
         request_id="r1",
@@ -70,13 +81,17 @@ def test_every_page_opens(client: Client, key_and_secret: tuple[ApiKey, str]) ->
         source=Source.AUTHORITATIVE,
     )
     pages = [reverse("admin:index"), reverse("workers")]
-    for model in ("tenants_tenant", "api_keys_apikey", "usage_ledgerentry", "audit_auditrecord", "auth_user"):
+    set_limit(key_and_secret[0].tenant, "concurrent", 5, key=key_and_secret[0])
+    shown = ("tenants_tenant", "api_keys_apikey", "quotas_limit", "auth_user")
+    for model in (*shown, "usage_ledgerentry", "usage_hourlyusage", "usage_dailyusage", "audit_auditrecord"):
         pages.append(reverse(f"admin:{model}_changelist"))
-    pages += [reverse(f"admin:{model}_add") for model in ("tenants_tenant", "api_keys_apikey", "auth_user")]
+    pages += [reverse(f"admin:{model}_add") for model in shown]
+    pages += [f"{reverse('admin:audit_auditrecord_changelist')}?what=tenant&q=user:alice"]
     for found in (
         key_and_secret[0],
         key_and_secret[0].tenant,
         LedgerEntry.objects.get(),
+        Limit.objects.get(),
         AuditRecord.objects.first(),
     ):
         assert found is not None
@@ -114,6 +129,7 @@ def test_a_tenant_is_made_and_changed_by_the_services(client: Client, store: red
         ("user:alice", "tenant.update"),
         ("user:alice", "tenant.create"),
         ("user:alice", "session.login"),
+        ("command line", "operator.create"),
     ]
 
 
@@ -133,8 +149,7 @@ def test_tenants_are_suspended_and_activated(client: Client, tenant: Tenant, sto
 
 
 def test_a_new_keys_secret_is_in_one_answer_and_nowhere_else(client: Client, tenant: Tenant) -> None:
-    form = {"tenant": tenant.pk, "name": "k", "expires_at_0": "", "expires_at_1": "", "allowed_models": ""}
-    response = client.post(reverse("admin:api_keys_apikey_add"), form)
+    response = client.post(reverse("admin:api_keys_apikey_add"), {**KEY_FORM, "tenant": tenant.pk})
     assert response.status_code == 200 and "no-store" in response["Cache-Control"]
     (plaintext,) = set(re.findall(r"octavo_[a-z0-9]+_[0-9a-f]{64}", response.content.decode()))
     key = ApiKey.objects.get()
@@ -166,11 +181,13 @@ def test_a_key_is_revoked(client: Client, key_and_secret: tuple[ApiKey, str]) ->
 
 def test_a_keys_tenant_is_for_good(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:
     key = key_and_secret[0]
-    form = {"tenant": 999, "name": "renamed", "expires_at_0": "", "expires_at_1": "", "allowed_models": ""}
+    tenant_id = key.tenant_id
+    form = {**KEY_FORM, "tenant": 999, "name": "renamed", "scopes": ["inference", "batch"]}
     response = client.post(reverse("admin:api_keys_apikey_change", args=[key.pk]), form)
     assert response.status_code == 302
     key.refresh_from_db()
-    assert (key.name, key.tenant_id) == ("renamed", key_and_secret[0].tenant_id)
+    assert (key.name, key.scopes) == ("renamed", ["inference", "batch"])
+    assert key.tenant_id == tenant_id
 
 
 def test_nothing_that_the_ledger_speaks_of_is_deleted_or_edited(

@@ -107,7 +107,9 @@ def test_pages_follow_each_other(olga: Caller) -> None:
     assert [each["name"] for each in second.json["results"]] == ["T0", "Acme"] and second.json["next"] is None
 
 
-@pytest.mark.parametrize("path", ["nothing/", "tenants", "", "tenants/x/", "keys/a/b/c/d/"])
+@pytest.mark.parametrize(
+    "path", ["nothing/", "tenants", "", "tenants/x/", "keys/a/b/c/d/", "keys/%0A/rotate/"]
+)
 def test_what_is_not_there_has_the_same_shape(olga: Caller, path: str) -> None:
     answer = olga.get(path)
     assert (answer.status, answer.error["code"]) == (404, "not_found")

@@ -1,0 +1,67 @@
+"""What is only read: the ledger, its sums, the audit trail."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from audit.models import AuditRecord
+from console.read_only import ReadOnlyAdmin
+from usage.models import DailyUsage, HourlyUsage, LedgerEntry
+
+SUMS = ("num_requests", "prompt_tokens", "cached_tokens", "output_tokens", "overrun_tokens")
+
+
+@admin.register(LedgerEntry)
+class LedgerEntryAdmin(ReadOnlyAdmin):
+    list_display = (
+        "request_id",
+        "tenant_name",
+        "key_name",
+        "model",
+        "prompt_tokens",
+        "output_tokens",
+        "ending",
+        "code",
+        "finished_at",
+    )
+    list_filter = ("ending", "source")
+    search_fields = ("=request_id", "=key_id")
+    search_help_text = "A request's or a key's whole id; a tenant's requests: from its page."
+
+
+@admin.register(HourlyUsage)
+class HourlyUsageAdmin(ReadOnlyAdmin):
+    list_display = ("hour", "tenant_id", "key_id", "model", "ending", *SUMS)
+    list_filter = ("ending",)
+    search_fields = ("=tenant_id", "=key_id")
+
+
+@admin.register(DailyUsage)
+class DailyUsageAdmin(ReadOnlyAdmin):
+    list_display = ("day", "tenant_id", "key_id", "model", "ending", *SUMS)
+    list_filter = ("ending",)
+    search_fields = ("=tenant_id", "=key_id")
+
+
+class KindFilter(admin.SimpleListFilter):
+    """A fixed list: asking the table which actions it holds would read all of it."""
+
+    title = "what"
+    parameter_name = "what"
+    KINDS = ("tenant", "api_key", "limit", "operator", "session")
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(kind, kind.replace("_", " ")) for kind in self.KINDS]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset if self.value() is None else queryset.filter(action__startswith=f"{self.value()}.")
+
+
+@admin.register(AuditRecord)
+class AuditRecordAdmin(ReadOnlyAdmin):
+    list_display = ("at", "actor", "action", "subject", "tenant_id", "request_id", "address")
+    list_filter = (KindFilter, "at")
+    search_fields = ("=subject", "=actor", "=request_id")
+    search_help_text = "A whole subject (tenant:5), actor (user:alice) or request id."
