@@ -90,6 +90,10 @@ class Fleet:
         waiting = [session.stats.num_waiting + session.num_sent_since_stats for session in sessions]
         return FleetLoad(len(sessions), min(waiting, default=0))
 
+    def sessions(self) -> list[EngineSession]:
+        """Open ones, with replicas that take requests."""
+        return [session for session, _ in self._described()]
+
     def replicas(self) -> list[Replica]:
         return list(self._replicas.values())
 

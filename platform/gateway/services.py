@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from fleet.channels import TlsFiles
 from fleet.fleet import Fleet
 from fleet.session import SessionOptions
+from fleet.tenant_shares import TenantShares
 from gateway.model_texts import ModelTexts
 from inference_engine.contract.events import Description
 from quotas.store import async_redis
@@ -22,10 +23,14 @@ class Services:
             async_redis(), on_description=self.texts.prepare, session_options=SessionOptions(tls=tls_files())
         )
 
+        self.tenant_shares = TenantShares(async_redis(), self.fleet.sessions)
+
     async def start(self) -> None:
         await self.fleet.start()
+        self.tenant_shares.start()
 
     async def stop(self) -> None:
+        await self.tenant_shares.stop()
         await self.fleet.stop()
 
     def ready_models(self) -> dict[str, Description]:

@@ -18,6 +18,11 @@ def rules_for_key(tenant_id: int, key_pk: int) -> tuple[LimitRule, ...]:
     return tuple(limit.rule for limit in found.order_by("id"))
 
 
+def queue_limits() -> dict[int, int]:
+    """Requests that may wait in an engine, by tenant id."""
+    return dict(Limit.objects.filter(kind=LimitKind.QUEUED).values_list("tenant_id", "value"))
+
+
 def find_limit(tenant_id: int, kind: str, *, key_pk: int | None = None, model: str = "") -> Limit | None:
     found = Limit.objects.filter(tenant_id=tenant_id, kind=kind, scope=scope_of(key_pk, model))
     return found.filter(key_id=key_pk, model=model).first()

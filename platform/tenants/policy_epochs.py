@@ -16,6 +16,9 @@ from tenants.shards import blocking_redis, epoch_key
 
 log = structlog.get_logger(__name__)
 
+POLICY_VERSION_KEY = "octavo:policy_version"
+"""Rises whenever any epoch does: a hint that some policy has changed, for whoever follows all of them."""
+
 SET_IF_GREATER = """
 local known = tonumber(redis.call('GET', KEYS[1]) or '-1')
 if tonumber(ARGV[1]) > known then redis.call('SET', KEYS[1], ARGV[1]) return 1 end
@@ -44,7 +47,10 @@ def publish_epochs(epochs: Iterable[tuple[int, int]]) -> int:
     with blocking_redis().pipeline(transaction=False) as pipeline:
         for tenant_id, epoch in epochs:
             pipeline.eval(SET_IF_GREATER, 1, epoch_key(tenant_id), epoch)
-        return sum(pipeline.execute())
+        num_set = sum(pipeline.execute())
+    if num_set:
+        blocking_redis().incr(POLICY_VERSION_KEY)
+    return num_set
 
 
 def reconcile_epochs(chunk_size: int = 500) -> int:
