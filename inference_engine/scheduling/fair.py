@@ -20,8 +20,8 @@ over the whole time differ by at most 2U (a gap of U one way in the beginning an
 Preemption and resumption go through the same queue and charge nothing; bulk that yields only lowers what its
 tenant is charged.
 
-A tenant with nothing running doesn't wait for a place of one that has several and was served more: the newest
-of those lets it pass and keeps its blocks meanwhile.
+A tenant with nothing running doesn't wait for a place of one that has several and was served as much: the
+newest of those lets it pass and keeps its blocks meanwhile.
 """
 
 from collections import Counter
@@ -106,7 +106,7 @@ class FairShares:
             waiting.tenant_id not in self._num_running
             and self._num_running[runner.tenant_id] > 1
             and runner.class_rank >= waiting.class_rank
-            and runner.account.served > waiting.account.served
+            and runner.account.served >= waiting.account.served
         )
 
     def __len__(self) -> int:
@@ -116,4 +116,6 @@ class FairShares:
         return iter(self._ladder)
 
     def _order_of(self, tenant: str, lane: Lane) -> Order:
-        return (self.accounts[tenant].served,)
+        """Among equally served ones, those with nothing running first. (That part of an order may fall
+        without a push, which the lanes may see late: it only ever decides between equals.)"""
+        return self.accounts[tenant].served, tenant in self._num_running

@@ -11,6 +11,9 @@ request of a tenant that holds anything is not held to the tenant's limit.
 
 Why it can't thrash: whoever is stopped for an equal of its class comes back only with room for what it knows
 and as many tokens more as it will compute again, and is not stopped for an equal until it has used that room.
+So each round computes as much anew as it does again, but for the last, which may be cut short by the end:
+equals make no request compute again more than twice its length. A more urgent one needs only some progress to
+stop bulk.
 """
 
 from collections.abc import Callable

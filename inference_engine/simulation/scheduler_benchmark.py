@@ -67,7 +67,7 @@ def measure(policy: str, num_running: int, num_waiting: int, num_steps: int) -> 
     for _ in range(num_running + num_waiting):
         number += 1
         scheduler.add(draw_request(draw, number))
-    times = []
+    times: list[float] = []
     while len(times) < num_steps:
         seconds, num_ended = step(scheduler, token)
         for _ in range(num_ended):

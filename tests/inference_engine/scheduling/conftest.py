@@ -7,6 +7,7 @@ import pytest
 
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
+from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.scheduling.step_plan import RequestUpdate, SampledToken, StepPlan, StepResult
 from inference_engine.simulation.checked_scheduler import CheckedScheduler
@@ -31,6 +32,11 @@ def make_generate(request_id: str = "r", prompt: int | list[int] = 10, **fields:
     sampling = {"seed": 1, "max_tokens": 20, **sampling}
     given = {"tenant_id": "alice", **fields}
     return Generate(request_id=request_id, prompt_ids=prompt, sampling=SamplingParams(**sampling), **given)
+
+
+def make_request(arrival: int, prompt: int | list[int] = 10, **fields: object) -> Request:
+    generate = make_generate(f"r{arrival}", prompt, **fields)
+    return Request(generate, arrival=arrival, max_tokens=20, end_ids=frozenset())
 
 
 class ScriptedEngine:
@@ -74,3 +80,9 @@ def checked() -> Callable[..., CheckedScheduler]:
 @pytest.fixture
 def generate() -> Callable[..., Generate]:
     return make_generate
+
+
+@pytest.fixture
+def request_of() -> Callable[..., Request]:
+    """(arrival, prompt, fields): a request that no scheduler has."""
+    return make_request
