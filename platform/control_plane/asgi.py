@@ -13,9 +13,12 @@ from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application: Any = get_asgi_application()  # before the imports below: it sets up the apps they need
 
+from control_plane.body_limit import BodyLimit  # noqa: E402
 from control_plane.lifespan import run_lifespan  # noqa: E402
 from control_plane.routing import is_hot_path, is_loopback  # noqa: E402
 from gateway.application import application as hot_path  # noqa: E402
+
+console_application = BodyLimit(django_application)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -34,7 +37,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 async def _console(scope: Scope, receive: Receive, send: Send) -> None:
     """Until operators have a second factor the console answers on loopback addresses only."""
     if is_loopback(scope.get("server")):
-        await django_application(scope, receive, send)
+        await console_application(scope, receive, send)
         return
     await send({"type": "http.response.start", "status": 404, "headers": [(b"content-length", b"0")]})
     await send({"type": "http.response.body", "body": b""})
