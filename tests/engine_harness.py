@@ -20,6 +20,7 @@ from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.execution.model_runner import ModelRunner
 from inference_engine.execution.step_inputs import StepInputs
+from inference_engine.scheduling.output_matcher import OutputMatcher
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
@@ -101,18 +102,23 @@ class EngineHarness:
         tenant_id: str = "alice",
         seed: int = 0,
         choice: int = 0,
+        group_id: str = "",
+        output_ids: Sequence[int] = (),
+        matcher: OutputMatcher | None = None,
         **sampling: Any,
     ) -> Trace:
-        """Greedy unless `sampling` says otherwise."""
+        """Greedy unless `sampling` says otherwise. `matcher` has consumed the output ids."""
         params = SamplingParams(seed=seed, **{"temperature": 0.0, **sampling})
         generate = Generate(
             request_id=f"request-{len(self.traces)}",
             prompt_ids=list(prompt_ids),
+            output_ids=list(output_ids),
             sampling=params,
             choice=choice,
+            group_id=group_id,
             tenant_id=tenant_id,
         )
-        accepted = self.scheduler.add(generate)
+        accepted = self.scheduler.add(generate, matcher)
         assert isinstance(accepted, Accepted), accepted
         trace = Trace(accepted, self.scheduler.requests[generate.request_id])
         self.traces[generate.request_id] = trace

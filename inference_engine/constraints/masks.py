@@ -3,15 +3,23 @@
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ConstraintError
-from .matcher import Mask, Matcher
+from .matcher import Mask
 from .vocabulary import Vocabulary
 
 Failures = dict[int, ConstraintError]
+
+
+class FillsRows(Protocol):
+    """A matcher, as far as this module needs one."""
+
+    def fill(self, row: Mask) -> None:
+        """Write a mask into row, int32 [words]. Raises ConstraintError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +39,7 @@ class MaskFiller:
         self._num_threads = num_threads
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix="octavo-masks")
 
-    def start(self, matchers: Sequence[Matcher]) -> "PendingMasks":
+    def start(self, matchers: Sequence[FillsRows]) -> "PendingMasks":
         """Begin; collect with `result()` before sampling. No matcher may be touched until then."""
         rows = self._buffer[: len(matchers)]
         assert len(rows) == len(matchers), "more constrained rows than max_rows"
@@ -55,7 +63,7 @@ class PendingMasks:
         return StepMasks(self._rows, failures)
 
 
-def _fill(matchers: Sequence[Matcher], rows: Mask, share: range) -> Failures:
+def _fill(matchers: Sequence[FillsRows], rows: Mask, share: range) -> Failures:
     failures = {}
     for index in share:
         try:

@@ -47,7 +47,9 @@ def draw_filtered(logits: Tensor, probs: Tensor, filters: Filters, uniform: Tens
     last_kept = values.gather(1, rank_order.gather(1, num_kept.unsqueeze(1) - 1)).squeeze(1)
     tokens = _draw_prefix(ids, candidate_probs, rank_order, num_kept, uniform)
     is_wide = (filters.top_k > NUM_CANDIDATES) & (filters.top_k < logits.shape[1])
-    needs_sort = is_wide | (last_kept <= values.amin(1))
+    lowest = values.amin(1)
+    # A lowest candidate of -inf: whatever isn't one of them is forbidden as well.
+    needs_sort = (is_wide | (last_kept <= lowest)) & (lowest > -torch.inf)
     if ids.shape[1] < logits.shape[1]:
         for row in needs_sort.nonzero().flatten():
             one = row.unsqueeze(0)
