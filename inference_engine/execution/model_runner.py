@@ -7,9 +7,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from inference_engine.constraints.masks import MaskFiller
+from inference_engine.constraints.vocabulary import Vocabulary
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.attention.select import choose_backend
+from inference_engine.execution.constrained_rows import ConstrainedRows
 from inference_engine.execution.fingerprint import numerics_fingerprint
 from inference_engine.execution.invariance_probe import ProbeReport, Progress, probe_model
 from inference_engine.execution.kv_memory import pool_blocks
@@ -18,6 +21,7 @@ from inference_engine.execution.model_loading import LoadedModel, load_model
 from inference_engine.execution.numerics import choose_dtype, dtype_name
 from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
 from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.sampling.adjustments import Adjustments
 from inference_engine.execution.sampling.sampler import Sampler
 from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
 from inference_engine.execution.weight_files import find_weight_files, weights_revision
@@ -49,6 +53,8 @@ class ModelRunner:
         self.pool = KvPool(backend, model.layer_specs, num_blocks)
         self._sampler = Sampler()
         self._pending = PendingTokens()
+        self._adjustments = Adjustments()
+        self._masks: MaskFiller | None = None
         self._probe: ProbeReport | None = None
 
     @classmethod
@@ -96,12 +102,20 @@ class ModelRunner:
         )
         return self._probe
 
+    def serve_constraints(self, vocabulary: Vocabulary) -> None:
+        """From now on requests may have matchers over this vocabulary, whose size is the model's."""
+        assert vocabulary.size == self.model.vocab_size
+        self._masks = MaskFiller(vocabulary, max_rows=self.limits.max_running)
+
     @torch.inference_mode()
     def run(self, plan: StepPlan) -> StepResult:
         """Compute one step and sample where its chunks say so."""
         inputs = self._inputs(plan)
         self._pending.forget()
-        sampled = iter(self._sampler.sample(self._logits(inputs), inputs.sampling))
+        with ConstrainedRows(plan.chunks, self._masks, self.model.vocab_size) as constrained:
+            tokens = self._sampler.sample(self._logits(inputs), inputs.sampling, constrained.masks())
+            constrained.advance(tokens)
+        sampled = iter(tokens)
         result = StepResult([next(sampled) if chunk.samples else None for chunk in plan.chunks])
         self._pending.remember(plan, result)
         return result
@@ -113,7 +127,8 @@ class ModelRunner:
 
     def _inputs(self, plan: StepPlan) -> StepInputs:
         self.pool.copy_blocks(plan.copies)
-        return build_inputs(plan.chunks, [self._pending.resolve(chunk) for chunk in plan.chunks])
+        token_ids = [self._pending.resolve(chunk) for chunk in plan.chunks]
+        return build_inputs(plan.chunks, token_ids, self._adjustments.of_step(plan.chunks, token_ids))
 
     def _logits(self, inputs: StepInputs) -> Tensor:
         module = self.model.module

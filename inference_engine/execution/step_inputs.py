@@ -14,10 +14,11 @@ from torch import Tensor
 
 from inference_engine.execution.attention.metadata import AttentionMetadata, build_metadata
 from inference_engine.execution.row_buckets import row_bucket
+from inference_engine.execution.sampling.adjustments import Adjustment
+from inference_engine.execution.sampling.bad_words import forbidden_ends
 from inference_engine.execution.sampling.row import SamplingRow
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan, StepResult
 
-NO_IDS: frozenset[int] = frozenset()
 PADDING_ID = 0
 """Any id of the vocabulary: what is computed from it is never looked at."""
 
@@ -33,7 +34,9 @@ class StepInputs:
     """[S], aligned with sampled_rows."""
 
 
-def build_inputs(chunks: list[ScheduledChunk], token_ids: list[list[int]]) -> StepInputs:
+def build_inputs(
+    chunks: list[ScheduledChunk], token_ids: list[list[int]], adjustments: list[Adjustment | None]
+) -> StepInputs:
     """Inputs of the chunks; token_ids are theirs, with no pending token left in them."""
     lengths = [len(ids) for ids in token_ids]
     num_rows = row_bucket(sum(lengths))
@@ -43,18 +46,22 @@ def build_inputs(chunks: list[ScheduledChunk], token_ids: list[list[int]]) -> St
         [chunk.start for chunk in chunks], lengths, [chunk.block_table for chunk in chunks], num_rows
     )
     samples = torch.tensor([chunk.samples for chunk in chunks])
-    rows = [sampling_row(chunk) for chunk in chunks if chunk.samples]
+    rows = [
+        sampling_row(chunk, ids[-1], adjustment)
+        for chunk, ids, adjustment in zip(chunks, token_ids, adjustments, strict=True)
+        if chunk.samples
+    ]
     return StepInputs(torch.from_numpy(ids), metadata, metadata.last_rows()[samples], rows)
 
 
-def sampling_row(chunk: ScheduledChunk) -> SamplingRow:
-    """How the token after this chunk is sampled."""
+def sampling_row(chunk: ScheduledChunk, last_id: int, adjustment: Adjustment | None) -> SamplingRow:
+    """How the token after this chunk, whose last one is `last_id`, is sampled."""
     request = chunk.request
     position = chunk.start + len(chunk.token_ids)
-    is_too_short = position - request.num_prompt < request.sampling.min_tokens
-    return SamplingRow(
-        request.sampling, request.choice, position, request.stop_ids if is_too_short else NO_IDS
-    )
+    forbidden = forbidden_ends(chunk, last_id)
+    if position - request.num_prompt < request.sampling.min_tokens:
+        forbidden |= request.stop_ids
+    return SamplingRow(request.sampling, request.choice, position, forbidden, adjustment)
 
 
 class PendingTokens:

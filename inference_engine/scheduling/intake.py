@@ -1,5 +1,7 @@
 """At the scheduler's door: what can never be served is refused here, by name, before it waits."""
 
+from collections.abc import Sequence
+
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Refused
 from inference_engine.contract.limits import BLOCK_SIZE
@@ -43,13 +45,31 @@ def _malformed(generate: Generate, config: SchedulerConfig, roster: Roster) -> R
         )
     if not generate.prompt_ids:
         return _refused(generate, Code.INVALID_REQUEST, "the prompt is empty", "prompt_ids")
-    for param, ids in (
+    if _may_forbid_all(generate, config):
+        message = "the bad words and stop ids could forbid every token"
+        return _refused(generate, Code.INVALID_REQUEST, message, "bad_words_ids")
+    return _out_of_range(generate, config.vocab_size)
+
+
+def _may_forbid_all(generate: Generate, config: SchedulerConfig) -> bool:
+    """Some token must be left to sample, whatever has come before."""
+    sampling = generate.sampling
+    num_forbidden = len(sampling.bad_words_ids) + len(sampling.stop_token_ids) + len(config.end_ids)
+    return bool(sampling.bad_words_ids) and num_forbidden >= config.vocab_size
+
+
+def _out_of_range(generate: Generate, vocab_size: int) -> Refused | None:
+    sampling = generate.sampling
+    named: tuple[tuple[str, Sequence[int]], ...] = (
         ("prompt_ids", generate.prompt_ids),
         ("output_ids", generate.output_ids),
-        ("stop_token_ids", generate.sampling.stop_token_ids),
-    ):
-        if ids and not (min(ids) >= 0 and max(ids) < config.vocab_size):
-            message = f"token ids must be at least 0 and less than {config.vocab_size}"
+        ("stop_token_ids", sampling.stop_token_ids),
+        ("logit_bias", list(sampling.logit_bias)),
+        ("bad_words_ids", [token_id for word in sampling.bad_words_ids for token_id in word]),
+    )
+    for param, ids in named:
+        if ids and not (min(ids) >= 0 and max(ids) < vocab_size):
+            message = f"token ids must be at least 0 and less than {vocab_size}"
             return _refused(generate, Code.TOKEN_ID_OUT_OF_RANGE, message, param)
     return None
 

@@ -41,9 +41,7 @@ class Adjustments:
         request's outputs yet.
         """
         found = [
-            self._up_to_date(chunk, ids[-1])
-            if chunk.samples and is_adjusted(chunk.request.sampling)
-            else None
+            self._up_to_date(chunk, ids[-1]) if needs_adjustment(chunk) else None
             for chunk, ids in zip(chunks, token_ids, strict=True)
         ]
         self._kept = {

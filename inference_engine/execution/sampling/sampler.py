@@ -7,7 +7,9 @@ from torch import Tensor
 
 from inference_engine.contract.codes import Code
 from inference_engine.execution.sampling.filters import Filters, draw_filtered
+from inference_engine.execution.sampling.grammar_masks import GrammarMasks, apply_masks
 from inference_engine.execution.sampling.logprobs import row_logprobs
+from inference_engine.execution.sampling.penalties import LogitEdits
 from inference_engine.execution.sampling.philox import uniforms
 from inference_engine.execution.sampling.row import SamplingRow
 from inference_engine.execution.sampling.vocabulary import draw, first_argmax, reduce_blocks
@@ -23,22 +25,44 @@ class Sampler:
     def __init__(self) -> None:
         self._scaled = self._probs = torch.empty(0)
 
-    def sample(self, logits: Tensor, rows: Sequence[SamplingRow]) -> list[SampledToken]:
+    def sample(
+        self, logits: Tensor, rows: Sequence[SamplingRow], masks: GrammarMasks | None = None
+    ) -> list[SampledToken]:
         """One token for each row of logits, float32 [rows, vocabulary]; logits are left as they are.
 
-        A row whose logits are not all finite fails with NON_FINITE_LOGITS; the others are unharmed.
+        A row whose logits are not all finite fails with NON_FINITE_LOGITS, one whose constraint failed with
+        that one's code; the others are unharmed.
         """
         if not rows:
             return []
         temperatures = _temperatures(rows)
         finite = _finite_rows(logits, temperatures)
-        allowed = _without_forbidden(logits, rows)
+        edits = LogitEdits(logits, rows)
+        try:
+            tokens, failures = self._choose(logits, masks, temperatures, finite, rows)
+        finally:
+            edits.undo()
+        sampled = _sampled(logits, tokens, finite, rows)
+        for index, code in failures.items():
+            sampled[index] = SampledToken(PENDING_TOKEN, failure=code)
+        return sampled
+
+    def _choose(
+        self,
+        logits: Tensor,
+        masks: GrammarMasks | None,
+        temperatures: Tensor,
+        finite: Tensor,
+        rows: Sequence[SamplingRow],
+    ) -> tuple[Tensor, dict[int, Code]]:
+        """int64 [R] from edited logits, and the rows that have no token."""
+        allowed, failures = (logits, {}) if masks is None else apply_masks(logits, logits, masks)
         tokens = first_argmax(allowed)
         is_random = (finite & (temperatures > 0)).tolist()
         random = [index for index, draws in enumerate(is_random) if draws]
         if random:
             self._draw(allowed, temperatures, random, rows, tokens)
-        return _sampled(logits, tokens, finite, rows)
+        return tokens, failures
 
     def _draw(
         self,
@@ -92,16 +116,6 @@ def _finite_rows(logits: Tensor, temperatures: Tensor) -> Tensor:
     lowest = reduce_blocks(logits, torch.amin).amin(1)
     scaled = highest / torch.where(temperatures > 0, temperatures, 1.0)
     return torch.isfinite(scaled) & torch.isfinite(lowest)
-
-
-def _without_forbidden(logits: Tensor, rows: Sequence[SamplingRow]) -> Tensor:
-    """logits, or a copy with -inf at every forbidden id where some row forbids any."""
-    size = logits.shape[1]
-    forbidden = [(index, id_) for index, row in enumerate(rows) for id_ in row.forbid_ids if id_ < size]
-    if not forbidden:
-        return logits
-    row_index, ids = torch.tensor(forbidden).unbind(1)
-    return logits.index_put((row_index, ids), torch.tensor(-torch.inf))
 
 
 def _is_ranked(row: SamplingRow, vocab_size: int) -> bool:

@@ -27,7 +27,7 @@ def request(
 def test_chunks_are_packed_one_after_another_and_padded_to_their_bucket() -> None:
     decode = ScheduledChunk(request("b"), 16, [7], [4, 9], samples=True)
     prefill = ScheduledChunk(request("a"), 0, [*range(70)], [1, 2, 3, 5, 6], samples=False)
-    inputs = build_inputs([decode, prefill], [decode.token_ids, prefill.token_ids])
+    inputs = build_inputs([decode, prefill], [decode.token_ids, prefill.token_ids], [None, None])
     assert inputs.token_ids.tolist() == [7, *range(70), *[0] * 9]
     assert inputs.metadata.positions.tolist() == [16, *range(70), *[0] * 9]
     assert inputs.metadata.slot_mapping.tolist()[:3] == [9 * 16, 16, 17]
@@ -41,7 +41,7 @@ def test_the_last_row_of_each_sampling_chunk_is_sampled_at_the_next_position() -
         ScheduledChunk(request("b"), 0, [1] * 5, [3], samples=False),
         ScheduledChunk(request("c"), 41, [1], [4, 5, 6], samples=True),
     ]
-    inputs = build_inputs(chunks, [chunk.token_ids for chunk in chunks])
+    inputs = build_inputs(chunks, [chunk.token_ids for chunk in chunks], [None] * 3)
     assert inputs.sampled_rows.tolist() == [7, 13]
     assert [(row.position, row.choice) for row in inputs.sampling] == [(40, 3), (42, 3)]
 
@@ -52,13 +52,13 @@ def test_ends_are_forbidden_while_outputs_are_fewer_than_min_tokens(
 ) -> None:
     short = request(min_tokens=2, stop_token_ids=(5,))
     chunk = ScheduledChunk(short, position - 1, [1], [0, 1, 2], samples=True)
-    (row,) = build_inputs([chunk], [[1]]).sampling
+    (row,) = build_inputs([chunk], [[1]], [None]).sampling
     assert row.forbid_ids == (frozenset({END_ID, 5}) if is_forbidden else frozenset())
 
 
 def test_an_end_id_that_is_ignored_is_never_forbidden() -> None:
     chunk = ScheduledChunk(request(min_tokens=4, ignore_eos=True), 39, [1], [0, 1, 2], samples=True)
-    assert build_inputs([chunk], [[1]]).sampling[0].forbid_ids == frozenset()
+    assert build_inputs([chunk], [[1]], [None]).sampling[0].forbid_ids == frozenset()
 
 
 def test_a_pending_token_is_the_one_its_request_sampled_in_the_step_before() -> None:

@@ -57,16 +57,29 @@ def test_the_largest_request_that_fits_the_pool_is_served(engine):
         {"prompt": [-1, 5]},
         {"output_ids": [999_999]},
         {"stop_token_ids": (999_999,)},
+        {"logit_bias": {5: 1.0, 1000: 1.0}},
+        {"bad_words_ids": ((5, 6), (7, 1000))},
     ],
 )
 def test_token_ids_out_of_range_are_refused_by_name(engine, fields):
     answer = engine().add("r", **fields)
     assert code_of(answer) is Code.TOKEN_ID_OUT_OF_RANGE
-    assert answer.param in {"prompt_ids", "output_ids", "stop_token_ids"}
+    assert answer.param in {"prompt_ids", "output_ids", *fields}
 
 
 def test_the_last_id_of_the_vocabulary_is_valid(engine):
     assert isinstance(engine().add("r", [0, 999], stop_token_ids=(999,)), Accepted)
+
+
+def test_biases_and_bad_words_within_the_vocabulary_are_valid(engine):
+    sampling = {"logit_bias": {0: -1.0, 999: 1.0}, "bad_words_ids": ((999,), (0, 999))}
+    assert isinstance(engine().add("r", [1], **sampling), Accepted)
+
+
+def test_bad_words_that_could_forbid_every_token_are_refused(engine):
+    answer = engine(vocab_size=5).add("r", [1], bad_words_ids=((0,), (1,), (2,), (3,)), stop_token_ids=(4,))
+    assert answer.code is Code.INVALID_REQUEST
+    assert answer.param == "bad_words_ids"
 
 
 def test_an_empty_prompt_is_refused(engine):
