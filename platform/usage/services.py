@@ -33,7 +33,9 @@ def _insert_new(rows: Sequence[LedgerEntry]) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LEDGER_LOCK])
-    first = {row.request_id: row for row in reversed(rows)}
+    first: dict[str, LedgerEntry] = {}
+    for row in rows:
+        first.setdefault(row.request_id, row)
     known = LedgerEntry.objects.filter(request_id__in=list(first)).values_list("request_id", flat=True)
     new = [row for request_id, row in first.items() if request_id not in set(known)]
     LedgerEntry.objects.bulk_create(new)

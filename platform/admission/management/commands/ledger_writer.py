@@ -3,23 +3,32 @@
 import signal
 import threading
 from argparse import ArgumentParser
+from datetime import timedelta
 from typing import Any
 
 import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.utils import timezone
 
 from admission.chores import Chore, run_chores
 from quotas.sweeper import Sweeper
 from tenants.policy_epochs import reconcile_epochs
 from tenants.shards import blocking_redis
 from usage.ledger_writer import LedgerWriter
+from usage.services import delete_rows_before
 
 log = structlog.get_logger(__name__)
 
 BLOCK_MS = 200
 SWEEP_INTERVAL_S = 2.0
 RECONCILE_INTERVAL_S = 5.0
+DELETE_INTERVAL_S = 10.0
+
+
+def _delete_old_rows() -> int:
+    """One batch at a time."""
+    return delete_rows_before(timezone.now() - timedelta(days=settings.OCTAVO_LEDGER_DAYS))
 
 
 class Command(BaseCommand):
@@ -46,6 +55,7 @@ class Command(BaseCommand):
                 Chore("write ledger", 0.0, lambda: writer.write_some(BLOCK_MS)),
                 Chore("sweep reservations", SWEEP_INTERVAL_S, sweeper.sweep),
                 Chore("reconcile policy epochs", RECONCILE_INTERVAL_S, reconcile_epochs),
+                Chore("delete old rows", DELETE_INTERVAL_S, _delete_old_rows),
             ],
             stop,
         )
