@@ -8,6 +8,8 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+from inference_engine.scheduling.policies import POLICIES
+
 from .addresses import AddressError, check_exposure
 
 
@@ -58,6 +60,7 @@ class Settings:
     max_waiting: Annotated[int, "requests that may queue before others are refused"] = 4096
     max_step_tokens: Annotated[int, "tokens in one step"] = 512
     prefill_budget: Annotated[int, "prefill tokens in a step beside running decodes"] = 128
+    policy: Annotated[str, "who goes next: fair, fcfs or priority"] = "fair"
     prefix_cache: Annotated[bool, "reuse KV blocks of equal prompts of one tenant"] = True
     lag: Annotated[int, "steps that planning may run ahead of results: 0 or 1"] = 0
 
@@ -79,6 +82,8 @@ class Settings:
     fake_end_after: Annotated[int | None, "sample an end id after this many outputs; default: never"] = None
 
     def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise SettingsError(f"policy is one of {', '.join(sorted(POLICIES))}")
         if self.lag not in (0, 1):
             raise SettingsError("lag is 0 or 1")
         for name in _POSITIVE:

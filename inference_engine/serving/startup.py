@@ -104,6 +104,7 @@ def make_scheduler(settings: Settings, files: ModelFiles, num_blocks: int) -> Sc
         vocab_size=files.vocab_size,
         cache_secret=secrets.token_bytes(32),
         max_waiting=settings.max_waiting,
+        policy=settings.policy,
         lag=settings.lag,
         enable_prefix_cache=settings.prefix_cache,
         end_ids=frozenset(files.end_ids),

@@ -58,8 +58,7 @@ class PagedMemory:
         end = chunk.start + len(chunk.token_ids)
         if self._fails_at(request) == end:
             return SampledToken(0, failure=Code.NON_FINITE_LOGITS)
-        kv = [self._read(chunk.block_table, position) for position in range(end)]
-        token_id = next_token(kv, request.sampling.seed, self._vocab_size)
+        token_id = next_token(self._read_all(chunk.block_table, end), request.sampling.seed, self._vocab_size)
         return SampledToken(token_id, logprob=-float(token_id), top=[(token_id, -float(token_id))])
 
     def _write(self, chunk: ScheduledChunk, position: int, token_id: int) -> None:
@@ -69,6 +68,12 @@ class PagedMemory:
             previous = origin(chunk.request.tenant_id)
         page = self._pages[chunk.block_table[position // BLOCK_SIZE]]
         page[position % BLOCK_SIZE] = kv_of(previous, token_id)
+
+    def _read_all(self, block_table: list[int], end: int) -> list[int]:
+        kv: list[int] = []
+        for block in block_table[: -(-end // BLOCK_SIZE)]:
+            kv += self._pages[block]
+        return kv[:end]
 
     def _read(self, block_table: list[int], position: int) -> int:
         return self._pages[block_table[position // BLOCK_SIZE]][position % BLOCK_SIZE]

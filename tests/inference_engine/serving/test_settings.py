@@ -45,6 +45,7 @@ def test_what_is_missing_is_named() -> None:
     ("arguments", "words"),
     [
         (["--lag", "2"], "lag is 0 or 1"),
+        (["--policy", "lottery"], "policy is one of fair, fcfs, priority"),
         (["--max-running", "0"], "max_running must be at least 1"),
         (["--max-running", "many"], "max_running: 'many' is not a valid int"),
         (["--max-running", "512"], "more than max_running"),

@@ -52,6 +52,12 @@ def test_the_scheduler_gets_the_model_s_limits_and_a_secret_of_its_own(settings:
     assert first.cache_secret != second.cache_secret and len(first.cache_secret) == 32
 
 
+def test_the_policy_is_the_one_that_was_set(settings: Settings) -> None:
+    files = load_model_files(settings.model_dir)
+    assert make_scheduler(settings, files, 10).config.policy == "fair"
+    assert make_scheduler(replace(settings, policy="fcfs"), files, 10).config.policy == "fcfs"
+
+
 def test_a_fake_engine_never_imports_torch() -> None:
     program = "import sys, inference_engine.serving.process; print('torch' in sys.modules)"
     command = [sys.executable, "-c", program]
