@@ -9,9 +9,10 @@ from typing import Any
 import torch
 import transformers
 
+from inference_engine.execution.native_products import has_native_products
 from inference_engine.execution.numerics import read_cpu_flags
 
-ATTENTION_SOURCES = Path(__file__).with_name("attention")
+SOURCES = [Path(__file__).with_name(name) for name in ("attention", "kernels")]
 
 
 def numerics_fingerprint(
@@ -27,7 +28,7 @@ def numerics_fingerprint(
 
     revision: hash of the weights; config: the model's configuration (keys with a leading underscore, such
     as the path it came from, do not count); min_rows: what the start-up probe chose for each weight shape.
-    Read here: the attention's source, the libraries' versions and the CPU's features, which decide what
+    Read here: the kernels' sources, the libraries' versions and the CPU's features, which decide what
     oneDNN and the compiler make of the same code.
     """
     facts = {
@@ -37,7 +38,8 @@ def numerics_fingerprint(
         "backend": backend,
         "threads": threads,
         "min_rows": dict(min_rows),
-        "attention": source_hash(ATTENTION_SOURCES),
+        "sources": [source_hash(folder) for folder in SOURCES],
+        "native_products": has_native_products(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "cpu": [torch.backends.cpu.get_cpu_capability(), *sorted(read_cpu_flags())],
@@ -49,6 +51,6 @@ def source_hash(folder: Path) -> str:
     """Hash over the names and contents of the Python and C++ files of a folder."""
     whole = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        if path.suffix in (".py", ".cpp"):
+        if path.suffix in (".py", ".cpp", ".h"):
             whole.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return whole.hexdigest()

@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.activations import SiLUActivation
 
 from inference_engine.execution.linear import PackedLinear
+from inference_engine.execution.native_products import GATES, has_native_products, interleave
 from inference_engine.execution.packed_step import PackedStep
 
 
@@ -63,6 +65,31 @@ class FusedMlp(nn.Module):
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
         down: Tensor = self.down_proj(self.act_fn(gate) * up)
         return down
+
+
+class GatedMlp(nn.Module):
+    """The same with SiLU as activation, which happens inside the product of gate and up."""
+
+    def __init__(self, original: Any) -> None:
+        super().__init__()
+        gate, up = original.gate_proj.weight.detach(), original.up_proj.weight.detach()
+        self.gate_up_proj = PackedLinear(interleave(gate, up))
+        self.down_proj = PackedLinear.stack(original.down_proj)
+        self.inner_width = gate.shape[0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1]).contiguous()
+        activated = torch.ops.octavo.gated(rows, self.gate_up_proj.weight, self.inner_width)
+        down: Tensor = self.down_proj(activated).view(*x.shape[:-1], -1)
+        return down
+
+
+def fuse_mlp(original: Any) -> "FusedMlp | GatedMlp":
+    """The fastest form that can stand for a module with gate_proj, up_proj, down_proj and act_fn."""
+    weight = original.gate_proj.weight
+    is_plain = original.gate_proj.bias is None and isinstance(original.act_fn, (nn.SiLU, SiLUActivation))
+    is_native = weight.dtype == torch.bfloat16 and weight.shape[0] % GATES == 0 and weight.shape[1] % 2 == 0
+    return GatedMlp(original) if is_plain and is_native and has_native_products() else FusedMlp(original)
 
 
 class RotaryTable(nn.Module):

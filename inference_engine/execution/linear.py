@@ -1,14 +1,14 @@
-"""Linear layers with their weights packed once into the layout oneDNN computes in.
+"""Linear layers with their weights packed once, into our own kernels' layout or else into oneDNN's.
 
-Packing makes them fast (half the time of a plain product at 16 rows in bf16) and row-invariant: a row's
-result does not depend on how many rows run beside it, from two rows on. The start-up probe checks exactly
-that and raises `min_rows` where it must.
+Packing makes them fast and row-invariant: a row's result does not depend on how many rows run beside it; in
+oneDNN's from two rows on. The start-up probe checks exactly that and raises `min_rows` where it must.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inference_engine.execution.native_products import pack_native
 from inference_engine.execution.row_buckets import SMALLEST
 
 
@@ -20,9 +20,11 @@ class PackedLinear(nn.Module):
         self.out_features, self.in_features = weight.shape
         self.dtype = weight.dtype
         self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
-        packed = pack_weight(weight.detach())
-        self.is_packed = packed is not None
+        native = pack_native(weight.detach())
+        packed = pack_weight(weight.detach()) if native is None else native
+        self.is_native, self.is_packed = native is not None, packed is not None
         self.weight = weight.detach() if packed is None else packed
+        self.native_bias = None if bias is None else bias.detach().float()
         self.min_rows = SMALLEST
 
     @classmethod
@@ -34,6 +36,8 @@ class PackedLinear(nn.Module):
         return cls(weight, torch.cat([bias.detach() for bias in biases]) if biases else None)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.is_native:
+            return self.product(x)
         num_rows = x.numel() // self.in_features
         if num_rows >= self.min_rows:
             return self.product(x)
@@ -43,10 +47,23 @@ class PackedLinear(nn.Module):
 
     def product(self, x: Tensor) -> Tensor:
         """The product at exactly the rows given."""
+        if self.is_native:
+            return self._native_product(x, in_float=False)
         if not self.is_packed:
             return functional.linear(x, self.weight, self.bias)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
         return product
+
+    def product_in_float(self, x: Tensor) -> Tensor:
+        """`forward` with its result in fp32, unrounded where the product is our own."""
+        return self._native_product(x, in_float=True) if self.is_native else self(x).float()
+
+    def _native_product(self, x: Tensor, *, in_float: bool) -> Tensor:
+        rows = x.reshape(-1, self.in_features).contiguous()
+        product: Tensor = torch.ops.octavo.linear(
+            rows, self.weight, self.native_bias, self.out_features, in_float
+        )
+        return product.view(*x.shape[:-1], self.out_features)
 
 
 def pack_weight(weight: Tensor) -> Tensor | None:

@@ -11,16 +11,17 @@ from torch import nn
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
 
-from inference_engine.execution.fused_modules import FusedAttention, FusedMlp, RotaryTable
+from inference_engine.execution.fused_modules import FusedAttention, RotaryTable, fuse_mlp
 from inference_engine.execution.linear import PackedLinear
+from inference_engine.execution.native_decoder import NativeDecoder
 
 Swap = Callable[[Any], nn.Module]
 
 SWAPS: dict[type[nn.Module], Swap] = {
     modeling_llama.LlamaAttention: lambda module: FusedAttention(module, sliding_window=None),
-    modeling_llama.LlamaMLP: FusedMlp,
+    modeling_llama.LlamaMLP: fuse_mlp,
     modeling_mistral.MistralAttention: lambda module: FusedAttention(module, module.config.sliding_window),
-    modeling_mistral.MistralMLP: FusedMlp,
+    modeling_mistral.MistralMLP: fuse_mlp,
     nn.Linear: lambda module: PackedLinear(module.weight, module.bias),
 }
 ROTARY_TYPES = (modeling_llama.LlamaRotaryEmbedding, modeling_mistral.MistralRotaryEmbedding)
@@ -37,6 +38,7 @@ def pack_model(model: Any, num_positions: int) -> None:
         for name, child in list(module.named_children()):
             if isinstance(child, ROTARY_TYPES):
                 setattr(module, name, RotaryTable(child, num_positions, model.dtype))
+    model.native_decoder = NativeDecoder.of(getattr(model, "model", None))
 
 
 def _swap_children(parent: nn.Module) -> None:

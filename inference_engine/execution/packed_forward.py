@@ -11,14 +11,18 @@ from inference_engine.execution.row_buckets import row_bucket
 
 def hidden_states(module: Any, token_ids: Tensor, step: PackedStep) -> Tensor:
     """Last hidden states [T, hidden] of packed ids int64 [T], one for each row of the step's metadata."""
+    decoder = module.native_decoder
+    if decoder is not None and decoder.takes(step):
+        states: Tensor = decoder(token_ids, step)
+        return states
     output = module.model(
         input_ids=token_ids.unsqueeze(0),
         position_ids=step.metadata.positions.unsqueeze(0),
         use_cache=False,
         packed_step=step,
     )
-    states: Tensor = output.last_hidden_state[0]
-    return states
+    last: Tensor = output.last_hidden_state[0]
+    return last
 
 
 def logits_of_rows(module: Any, states: Tensor, rows: Tensor) -> Tensor:
@@ -28,5 +32,5 @@ def logits_of_rows(module: Any, states: Tensor, rows: Tensor) -> Tensor:
     """
     num_rows = rows.shape[0]
     padding = rows.new_zeros(row_bucket(num_rows) - num_rows)
-    logits: Tensor = module.lm_head(states[torch.cat([rows, padding])])
-    return logits[:num_rows].float()
+    logits: Tensor = module.lm_head.product_in_float(states[torch.cat([rows, padding])])
+    return logits[:num_rows]

@@ -1,4 +1,4 @@
-"""Compile the C++ kernel with the system's compiler, once for each source, compiler, torch and kind of CPU.
+"""Compile the C++ kernels with the system's compiler, once for each source, compiler, torch and kind of CPU.
 
 The file name in the cache carries a hash of all of these, so a stale kernel is never loaded; it appears by an
 atomic rename, so processes may build at the same time. Needs neither Python.h nor ninja.
@@ -13,13 +13,15 @@ import shutil
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 
 logger = logging.getLogger(__name__)
 
-SOURCE = Path(__file__).with_name("cpu_kernel.cpp")
+SOURCES = Path(__file__).parents[1] / "kernels"
+"""A folder: every .cpp in it becomes part of the one library."""
 TORCH = Path(torch.__file__).parent
 FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=fast", "-fPIC", "-fopenmp", "-Wno-psabi")
 BUILD_LIMIT_S = 600
@@ -35,7 +37,7 @@ class KernelBuildError(RuntimeError):
 
 @functools.cache
 def load_kernel() -> Path:
-    """Make torch.ops.octavo_attention available; returns the library's path. Raises KernelBuildError."""
+    """Make torch.ops.octavo available; returns the library's path. Raises KernelBuildError."""
     library = build_kernel(cache_folder())
     try:
         torch.ops.load_library(str(library))
@@ -73,16 +75,25 @@ def _build(compiler: str, library: Path) -> None:
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            compiled, linked = Path(scratch, "kernel.o"), Path(scratch, "kernel.so")
-            abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
-            include = ("-isystem", str(TORCH / "include"))
-            _run(compiler, *FLAGS, abi, *include, "-c", str(SOURCE), "-o", str(compiled))
+            linked = Path(scratch, "kernel.so")
+            with ThreadPoolExecutor() as pool:
+                sources = sorted(SOURCES.glob("*.cpp"))
+                objects = list(pool.map(lambda source: _compile(compiler, source, Path(scratch)), sources))
             # Linked without -fopenmp: the OpenMP runtime must be the very one that torch has loaded.
             libraries = (f"-L{TORCH / 'lib'}", "-ltorch_cpu", "-lc10")
-            _run(compiler, "-shared", str(compiled), *libraries, "-o", str(linked))
+            _run(compiler, "-shared", *objects, *libraries, "-o", str(linked))
             linked.replace(library)
     except OSError as error:
         raise KernelBuildError(f"can't build the attention kernel in {library.parent}", str(error)) from error
+
+
+def _compile(compiler: str, source: Path, folder: Path) -> str:
+    """Path of the object file."""
+    compiled = str(folder / f"{source.stem}.o")
+    abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
+    include = ("-isystem", str(TORCH / "include"))
+    _run(compiler, *FLAGS, abi, *include, "-c", str(source), "-o", compiled)
+    return compiled
 
 
 def _run(*command: str) -> None:
@@ -97,7 +108,8 @@ def _run(*command: str) -> None:
 def _fingerprint(compiler: str) -> str:
     """Hash over all that decides what the compiler makes of the source, and whether it may run here."""
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    parts = [SOURCE.read_text(), *FLAGS, version.stdout, torch.__version__, platform.machine(), _cpu_flags()]
+    texts = [path.name + "\0" + path.read_text() for path in sorted(SOURCES.iterdir()) if path.is_file()]
+    parts = [*texts, *FLAGS, version.stdout, torch.__version__, platform.machine(), _cpu_flags()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 

@@ -1,4 +1,4 @@
-"""The CPU backend: our own C++ kernel; cpu_kernel.cpp draws the layout and tells why it is invariant."""
+"""The CPU backend: our own C++ kernel; kernels/paged_attention.cpp has the layout and the reasons."""
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ class CpuBackend(AttentionBackend):
     def __init__(self) -> None:
         """Raises KernelBuildError where the kernel can't be compiled."""
         load_kernel()
-        self._kernel = torch.ops.octavo_attention
+        self._kernel = torch.ops.octavo
 
     def check_layer(self, spec: LayerSpec) -> None:
         super().check_layer(spec)

@@ -73,9 +73,10 @@ def test_another_source_flags_or_compiler_is_another_kernel(
     names = {build_kernel(tmp_path / "kernels").name}
     monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-g"))
     names.add(build_kernel(tmp_path / "kernels").name)
-    source = tmp_path / "other.cpp"
-    source.write_text("// another")
-    monkeypatch.setattr(build, "SOURCE", source)
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "other.cpp").write_text("// another")
+    monkeypatch.setattr(build, "SOURCES", sources)
     names.add(build_kernel(tmp_path / "kernels").name)
     use_compiler(tmp_path, COMPILER.replace("1.0", "2.0"), monkeypatch)
     names.add(build_kernel(tmp_path / "kernels").name)

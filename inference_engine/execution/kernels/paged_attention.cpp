@@ -16,112 +16,18 @@
 // Where the tiles begin depends on the position alone, and a row shares no arithmetic with another, so a row's
 // result is bitwise the same in every batch, chunking and placement of blocks. Threads only take whole rows.
 //
-// Vectors are GCC's portable vector types: the compiler maps 16 floats to AVX-512, AVX2, SSE or NEON registers.
+#include "paged_attention.h"
 
-#include <ATen/Parallel.h>
-#include <torch/library.h>
-
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
 
+#include "vectors.h"
+
+namespace octavo {
 namespace {
 
 constexpr int64_t kTile = 16;
 constexpr int64_t kMaxDim = 512;
 constexpr int kMaxHeads = 4;  // query heads that share one pass over a tile
-
-typedef float Floats __attribute__((vector_size(64)));
-typedef float Floats8 __attribute__((vector_size(32)));
-typedef float Floats4 __attribute__((vector_size(16)));
-typedef int32_t Ints __attribute__((vector_size(64)));
-typedef uint32_t Words __attribute__((vector_size(64)));
-typedef uint16_t Halves __attribute__((vector_size(32)));
-
-using bf16 = uint16_t;  // raw bits
-
-template <typename V>
-inline V load_raw(const void* address) {
-  V vector;
-  std::memcpy(&vector, address, sizeof(V));
-  return vector;
-}
-
-inline Floats load(const float* address) { return load_raw<Floats>(address); }
-
-inline Floats load(const bf16* address) {
-  Words wide = __builtin_convertvector(load_raw<Halves>(address), Words) << 16;
-  return reinterpret_cast<Floats>(wide);
-}
-
-inline void store(float* address, Floats vector) { std::memcpy(address, &vector, sizeof(vector)); }
-
-inline float to_float(float value) { return value; }
-
-inline float to_float(bf16 value) {
-  uint32_t word = static_cast<uint32_t>(value) << 16;
-  float result;
-  std::memcpy(&result, &word, sizeof(result));
-  return result;
-}
-
-inline void from_float(float value, float* out) { *out = value; }
-
-inline void from_float(float value, bf16* out) {  // to nearest, ties to even; NaN stays NaN
-  uint32_t word;
-  std::memcpy(&word, &value, sizeof(word));
-  uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
-  *out = std::isnan(value) ? 0x7fc0 : static_cast<bf16>(rounded);
-}
-
-inline Floats splat(float value) { return Floats{} + value; }
-
-template <typename V>
-inline V larger(V a, V b) { return a > b ? a : b; }
-
-struct Pair {  // the two halves of 16 lanes
-  Floats8 low, high;
-};
-
-struct Quad {
-  Floats4 low, high;
-};
-
-inline float horizontal_max(Floats vector) {
-  const auto pair = load_raw<Pair>(&vector);
-  const Floats8 eight = larger(pair.low, pair.high);
-  const auto quad = load_raw<Quad>(&eight);
-  const Floats4 four = larger(quad.low, quad.high);
-  return std::max(std::max(four[0], four[1]), std::max(four[2], four[3]));
-}
-
-inline float horizontal_sum(Floats vector) {
-  const auto pair = load_raw<Pair>(&vector);
-  const Floats8 eight = pair.low + pair.high;
-  const auto quad = load_raw<Quad>(&eight);
-  const Floats4 four = quad.low + quad.high;
-  return (four[0] + four[1]) + (four[2] + four[3]);
-}
-
-// e^x for x <= 0, within 2 units in the last place; exactly 0 below -87. Cody-Waite reduction, Taylor to x^6.
-inline Floats exp_nonpositive(Floats x) {
-  const float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, held in the lowest bits
-  Floats shifted = x * 1.44269504f + kRound;
-  Floats whole = shifted - kRound;
-  Floats rest = x - whole * 0.693359375f;
-  rest = rest - whole * -2.12194440e-4f;
-  Floats series = splat(1.0f / 720);
-  series = series * rest + 1.0f / 120;
-  series = series * rest + 1.0f / 24;
-  series = series * rest + 1.0f / 6;
-  series = series * rest + 0.5f;
-  series = series * rest + 1.0f;
-  series = series * rest + 1.0f;
-  Ints exponent = (reinterpret_cast<Ints>(shifted) - 0x4B400000 + 127) << 23;
-  return x < -87.0f ? Floats{} : series * reinterpret_cast<Floats>(exponent);
-}
 
 template <typename T>
 constexpr int64_t kLine = 64 / sizeof(T);  // elements in a cache line
@@ -325,8 +231,10 @@ void check_rows(const at::Tensor& rows, const at::Tensor& keys, const char* name
   TORCH_CHECK(rows.scalar_type() == keys.scalar_type(), name, " must have the dtype of the KV blocks");
 }
 
+}  // namespace
+
 void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
-           const at::Tensor& slot_mapping) {
+              const at::Tensor& slot_mapping) {
   check_rows(key, keys, "key");
   check_rows(value, keys, "value");
   TORCH_CHECK(key.size(1) == keys.size(1) && value.size(1) == keys.size(1), "key and value need one row a KV head");
@@ -352,17 +260,4 @@ void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Te
   attend_items<bf16>(layer, items, query, scale, out);
 }
 
-}  // namespace
-
-TORCH_LIBRARY(octavo_attention, library) {
-  library.def(
-      "write(Tensor(a!) keys, Tensor(b!) values, Tensor key, Tensor value, Tensor slot_mapping) -> ()");
-  library.def(
-      "attend(Tensor keys, Tensor values, Tensor query, Tensor positions, Tensor sequence_of_row, "
-      "Tensor block_table, float scale, int window, Tensor(a!) out) -> ()");
-}
-
-TORCH_LIBRARY_IMPL(octavo_attention, CPU, library) {
-  library.impl("write", write_kv);
-  library.impl("attend", attend_paged);
-}
+}  // namespace octavo

@@ -1,0 +1,112 @@
+// What Python sees: torch.ops.octavo.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include "decoder.h"
+#include "paged_attention.h"
+#include "products.h"
+#include "spread.h"
+
+namespace octavo {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// Uninitialised bytes on huge pages where the system gives them: a step reads all of the weights, so the walks over
+// the page table for 4 KiB pages would cost a tenth of its time.
+at::Tensor allocate_huge(int64_t num_bytes) {
+  TORCH_CHECK(num_bytes > 0, "nothing to allocate");
+  const size_t size = (static_cast<size_t>(num_bytes) + kHugePage - 1) / kHugePage * kHugePage;
+  void* memory = std::aligned_alloc(kHugePage, size);
+  TORCH_CHECK(memory, "out of memory: ", size, " bytes");
+#ifdef MADV_HUGEPAGE
+  madvise(memory, size, MADV_HUGEPAGE);
+#endif
+  return at::from_blob(memory, {num_bytes}, [](void* address) { std::free(address); }, at::kByte);
+}
+
+bool has_products() { return has_bf16_products(); }
+
+const bf16* bits(const at::Tensor& tensor) { return static_cast<const bf16*>(tensor.const_data_ptr()); }
+
+// weight bf16 [outputs, inputs] -> out, bf16 of the size that products.h says.
+void pack_weight(const at::Tensor& weight, at::Tensor out) {
+  TORCH_CHECK(weight.dim() == 2 && weight.is_contiguous() && weight.scalar_type() == at::kBFloat16 &&
+                  weight.size(1) % 2 == 0,
+              "a weight to pack must be contiguous bf16 [outputs, even inputs]");
+  const int64_t panels = (weight.size(0) + kPanel - 1) / kPanel;
+  TORCH_CHECK(out.is_contiguous() && out.scalar_type() == at::kBFloat16 &&
+                  out.numel() == panels * kPanel * weight.size(1),
+              "out must have room for ", panels, " panels");
+  pack(bits(weight), weight.size(0), weight.size(1), static_cast<bf16*>(out.mutable_data_ptr()));
+}
+
+Weight checked(const at::Tensor& x, const at::Tensor& packed, int64_t outputs) {
+  TORCH_CHECK(has_bf16_products(), "the kernels were compiled for a CPU without bf16 products");
+  TORCH_CHECK(x.dim() == 2 && x.is_contiguous() && x.scalar_type() == at::kBFloat16 && x.size(1) % 2 == 0,
+              "x must be contiguous bf16 [rows, even inputs]");
+  const Weight weight{bits(packed), x.size(1), outputs};
+  TORCH_CHECK(packed.is_contiguous() && packed.scalar_type() == at::kBFloat16 &&
+                  packed.numel() == weight.num_panels() * kPanel * weight.inputs,
+              "the weight was not packed for ", x.size(1), " inputs and ", outputs, " outputs");
+  return weight;
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& packed, const std::optional<at::Tensor>& bias,
+                  int64_t outputs, bool in_float) {
+  const Weight weight = checked(x, packed, outputs);
+  TORCH_CHECK(!bias || (bias->scalar_type() == at::kFloat && bias->is_contiguous() && bias->numel() == outputs),
+              "a bias must be fp32 [outputs]");
+  const float* start = bias ? bias->const_data_ptr<float>() : nullptr;
+  at::Tensor out = at::empty({x.size(0), outputs}, x.options().dtype(in_float ? at::kFloat : at::kBFloat16));
+  void* target = out.mutable_data_ptr();
+  spread(weight.num_panels(), [&](int64_t panel) {
+    if (in_float) panel_to_float(weight, panel, bits(x), x.size(0), start, static_cast<float*>(target));
+    else panel_to_bf16(weight, panel, bits(x), x.size(0), start, static_cast<bf16*>(target));
+  });
+  return out;
+}
+
+at::Tensor gated(const at::Tensor& x, const at::Tensor& packed, int64_t inner) {
+  TORCH_CHECK(inner % 16 == 0, "the inner width must be a multiple of 16");
+  const Weight weight = checked(x, packed, 2 * inner);
+  at::Tensor out = at::empty({x.size(0), inner}, x.options());
+  auto* target = static_cast<bf16*>(out.mutable_data_ptr());
+  spread(weight.num_panels(), [&](int64_t panel) { panel_gated(weight, panel, bits(x), x.size(0), target); });
+  return out;
+}
+
+}  // namespace
+}  // namespace octavo
+
+TORCH_LIBRARY(octavo, library) {
+  library.def("allocate_huge(int num_bytes) -> Tensor", octavo::allocate_huge);
+  library.def("has_products() -> bool", octavo::has_products);
+  library.def("write(Tensor(a!) keys, Tensor(b!) values, Tensor key, Tensor value, Tensor slot_mapping) -> ()");
+  library.def(
+      "attend(Tensor keys, Tensor values, Tensor query, Tensor positions, Tensor sequence_of_row, "
+      "Tensor block_table, float scale, int window, Tensor(a!) out) -> ()");
+  library.def("pack(Tensor weight, Tensor(a!) out) -> ()");
+  library.def("linear(Tensor x, Tensor packed, Tensor? bias, int outputs, bool in_float) -> Tensor");
+  library.def("gated(Tensor x, Tensor packed, int inner) -> Tensor");
+  library.def(
+      "decode_layers(Tensor hidden, Tensor[] weights, Tensor final_norm, float eps, Tensor(a!)[] keys, "
+      "Tensor(b!)[] values, Tensor positions, Tensor slot_mapping, Tensor sequence_of_row, Tensor block_table, "
+      "Tensor cos, Tensor signed_sin, float scale, int[] windows) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(octavo, CPU, library) {
+  library.impl("write", octavo::write_kv);
+  library.impl("attend", octavo::attend_paged);
+  library.impl("pack", octavo::pack_weight);
+  library.impl("linear", octavo::linear);
+  library.impl("gated", octavo::gated);
+  library.impl("decode_layers", octavo::decode_layers);
+}
