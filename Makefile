@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak bench-http clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-http bench-long clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -51,8 +51,20 @@ lock: ## the hashed requirement files, made again from the .in files (needs uv)
 soak: dev ## drive the scheduler at random for long, checking its invariants; ARGS="--steps 200000"
 	@$(BIN)/python -m inference_engine.simulation.scheduler_driver $(ARGS)
 
+fuzz: dev ## a million scheduler steps at random, every policy, every invariant checked; some minutes
+	@exec $(BIN)/python -m inference_engine.simulation.scheduler_driver --steps 1000000 --check-every 8 $(ARGS)
+
+bench-scheduler: dev ## what plan and apply cost with 10,000 waiting requests of 2,000 tenants
+	@exec $(BIN)/python -m inference_engine.simulation.scheduler_benchmark $(ARGS)
+
+bench-fairness: dev ## ServeGen's clients under fcfs and fair, on a simulated clock; ARGS="--data FOLDER"
+	@exec $(BIN)/python -m inference_engine.simulation.servegen --data ../shared/data/servegen_m_small $(ARGS)
+
 bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.http_streams $(ARGS)
+
+bench-long: dev ## a long prompt beside 16 decoding streams of a running Octavo; ARGS="--key KEY"
+	@$(BIN)/python -m benchmarks.long_prompt $(ARGS)
 
 clean: ## remove the virtual environment and caches; the data in var stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

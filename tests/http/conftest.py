@@ -23,7 +23,7 @@ def stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
         stack = Stack(Path(home), redis_binary, smollm2_dir)
         try:
             stack.prepare()
-            stack.start_engine("--num-blocks", "1024", "--max-running", "16")
+            stack.start_engine("--num-blocks", "1024", "--max-running", "64")
             stack.start_ledger_writer()
             stack.start_gateway()
             stack.wait_ready(REAL_START_CEILING_S)

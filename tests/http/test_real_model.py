@@ -4,11 +4,12 @@ import asyncio
 
 import openai
 
+from benchmarks.long_prompt import NUM_SHORT, measure
 from http_service import Service
 
 
 async def test_64_streams_of_mixed_lengths_each_equal_their_solo_run(real_service: Service) -> None:
-    """Sampled, at lengths of prompt and output of their own; 16 run at once, the others wait their turn."""
+    """Sampled, at lengths of prompt and output of their own, all in one batch."""
     client = openai.AsyncOpenAI(
         base_url=real_service.base_url + "/v1", api_key=real_service.key, max_retries=0, timeout=300
     )
@@ -31,6 +32,12 @@ async def test_64_streams_of_mixed_lengths_each_equal_their_solo_run(real_servic
     assert together == alone
     assert len({text for text, _ in alone}) > 40
     await client.close()
+
+
+async def test_short_prompts_start_while_a_long_one_is_read(real_service: Service) -> None:
+    figures = await measure(real_service.base_url + "/v1", real_service.key, real_service.model, 3, 300)
+    assert figures["errors"] == []
+    assert figures["short_ones_that_started_first"] == NUM_SHORT
 
 
 def test_a_greedy_answer_makes_sense(real_service: Service) -> None:
