@@ -3,8 +3,8 @@
     make bench-long ARGS="--key KEY"
 
 While 16 streams decode, a prompt of 900 tokens arrives and four short ones right behind it. One JSON line:
-the gaps of the 16 while the long prompt was read, and who got a first token when. Every figure is from the one run,
-so the ratios mean something on a noisy machine as well. The engine needs places for all 21.
+the gaps of the 16 while the long prompt was read, and who got a first token when. Every figure is from one
+run, so the ratios mean something on a noisy machine as well. The engine needs places for all 21.
 """
 
 import argparse
