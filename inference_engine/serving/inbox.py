@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inference_engine.contract.events import Refused
 from inference_engine.contract.requests import GatewayMessage
 
+from .compilations import Compilation
 from .outbox import Outbox
 
 
@@ -36,6 +37,13 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class Compiled:
+    """A constraint is compiled, or can't be."""
+
+    compilation: Compilation
+
+
+@dataclass(frozen=True, slots=True)
 class StartDraining:
     """Refuse new requests from here on; the running ones go on."""
 
@@ -45,7 +53,7 @@ class Stop:
     """End the loop after this turn."""
 
 
-Command = SessionOpened | SessionClosed | Received | Rejected | StartDraining | Stop
+Command = SessionOpened | SessionClosed | Received | Rejected | Compiled | StartDraining | Stop
 
 
 class Inbox:
@@ -72,6 +80,6 @@ class Inbox:
         self._ready.clear()
         return [self._commands.popleft() for _ in range(len(self._commands))]
 
-    def wait(self) -> None:
-        """Sleep until something has arrived."""
-        self._ready.wait()
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Sleep until something has arrived, or for so long."""
+        self._ready.wait(timeout_s)

@@ -8,7 +8,7 @@ step, which holds no GIL while the device computes.
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from msgspec import structs
@@ -19,8 +19,19 @@ from inference_engine.contract.requests import Abort, GatewayMessage, Generate, 
 from inference_engine.scheduling.scheduler import Scheduler
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
 
+from .compilations import Compilations, CompilesConstraints
 from .desk import Desk
-from .inbox import Command, Inbox, Received, Rejected, SessionClosed, SessionOpened, StartDraining, Stop
+from .inbox import (
+    Command,
+    Compiled,
+    Inbox,
+    Received,
+    Rejected,
+    SessionClosed,
+    SessionOpened,
+    StartDraining,
+    Stop,
+)
 from .mail import Mail
 from .metrics import StepMetrics
 from .observing import observed_step
@@ -51,6 +62,7 @@ class EngineLoop:
         listeners: Listeners,
         *,
         lag: int = 0,
+        compiler: CompilesConstraints | None = None,
         metrics: StepMetrics | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -60,7 +72,8 @@ class EngineLoop:
         self._listeners = listeners
         self._metrics = metrics
         self._mail = Mail()
-        self._desk = Desk(scheduler, self._mail, clock)
+        compilations = Compilations(compiler, lambda done: self.inbox.put(Compiled(done)))
+        self._desk = Desk(scheduler, self._mail, compilations, clock)
         self._progress = Progress(stats=scheduler.stats())
         self._num_steps = 0
         self._health = RunnerHealth()
@@ -80,7 +93,7 @@ class EngineLoop:
         """Commands not yet taken are work as well: a loop that stalls before them must not look idle."""
         has_commands = len(self.inbox) > 0
         progress = self._progress
-        return Progress(progress.step, progress.has_work or has_commands, progress.stats)
+        return replace(progress, has_work=progress.has_work or has_commands)
 
     # The loop's thread.
 
@@ -107,12 +120,12 @@ class EngineLoop:
             self._health.check_moving(plan is not None or completed is not None)
         elif not self._is_stopping:
             self._scheduler.check_integrity()
-            self.inbox.wait()
+            self.inbox.wait(self._desk.idle_seconds())
 
     def _take(self) -> None:
         """Commands in hand are work too, from before they leave the inbox until what they led to is sent."""
         if len(self.inbox):
-            self._progress = Progress(self._num_steps, True, self._progress.stats)
+            self._progress = replace(self._progress, has_work=True)
         for command in self.inbox.take():
             self._obey(command)
 
@@ -161,7 +174,8 @@ class EngineLoop:
         if slow:
             has_work = self._scheduler.has_work()
             outboxes += self._mail.send(self._num_steps, has_work)
-        self._progress = Progress(self._num_steps, has_work, self._stats())
+        num_compiling = len(self._desk.compilations)
+        self._progress = Progress(self._num_steps, has_work, self._stats(), num_compiling)
         if outboxes:
             self._listeners.wake(outboxes)
 
@@ -179,6 +193,8 @@ class EngineLoop:
                 self._obey_gateway(session_id, message, received_at)
             case Rejected(session_id, refused):
                 self._desk.refuse(session_id, refused)
+            case Compiled(compilation):
+                self._desk.compiled(compilation)
             case StartDraining():
                 self._desk.is_draining = True
             case Stop():

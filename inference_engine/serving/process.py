@@ -21,6 +21,7 @@ from .logs import ProgressLog
 from .loop import EngineLoop, Listeners
 from .metrics import StepMetrics, exported
 from .orphans import OrphanWriter
+from .progress import Progress
 from .registry import Registration, first_record
 from .server import SessionServer
 from .settings import Settings
@@ -54,6 +55,11 @@ def _connect(url: str | None) -> "Redis | None":
         return None
     retry = Retry(NoBackoff(), 1)  # a heartbeat that is late is worth less than the next one
     return Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0, retry=retry, max_connections=4)
+
+
+def _is_busy(progress: Progress) -> bool:
+    """Something runs, waits, or will once its constraint is compiled."""
+    return progress.has_work or progress.num_compiling > 0
 
 
 class EngineProcess:
@@ -123,7 +129,14 @@ class EngineProcess:
             died=self._on_death,
         )
         scheduler = make_scheduler(self._settings, files, loaded.runner.num_blocks)
-        return EngineLoop(scheduler, loaded.runner, listeners, lag=self._settings.lag, metrics=metrics)
+        return EngineLoop(
+            scheduler,
+            loaded.runner,
+            listeners,
+            lag=self._settings.lag,
+            compiler=loaded.compiler,
+            metrics=metrics,
+        )
 
     def _call_soon(self, act: Callable[..., None], *arguments: object) -> None:
         """From the loop's thread. When asyncio is gone nobody is left to tell."""
@@ -141,7 +154,7 @@ class EngineProcess:
         log.info("draining", seconds=self._shutdown.drain_s, num_running=loop.progress().stats.num_running)
         loop.inbox.put(StartDraining())
         ends_at = self._aio.time() + self._shutdown.drain_s
-        while loop.progress().has_work and self._aio.time() < ends_at:
+        while _is_busy(loop.progress()) and self._aio.time() < ends_at:
             if self._shutdown.at_once.is_set():
                 return
             await asyncio.sleep(_POLL_S)

@@ -12,3 +12,5 @@ class Progress:
     step: int = 0
     has_work: bool = False
     stats: Stats = field(default_factory=Stats)
+    num_compiling: int = 0
+    """Requests whose constraints are being compiled: they wait for no step."""

@@ -25,7 +25,7 @@ VARIABLES = {
 """Where a variable isn't simply OCTAVO_ and the field's name: shared with other processes, or too general."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-_NOT_NEGATIVE = ("drain_s", "stall_s", "fake_step_ms", "fake_token_us")
+_NOT_NEGATIVE = ("grammar_threads", "drain_s", "stall_s", "fake_step_ms", "fake_token_us")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _POSITIVE = (
@@ -63,6 +63,7 @@ class Settings:
     policy: Annotated[str, "who goes next: fair, fcfs or priority"] = "fair"
     prefix_cache: Annotated[bool, "reuse KV blocks of equal prompts of one tenant"] = True
     lag: Annotated[int, "steps that planning may run ahead of results: 0 or 1"] = 0
+    grammar_threads: Annotated[int, "threads that compile grammars; 0: no structured output"] = 2
 
     outbox_frames: Annotated[int, "unsent frames of one session before its requests are aborted"] = 1024
     outbox_tokens: Annotated[int, "unsent tokens of one session before its requests are aborted"] = 65_536

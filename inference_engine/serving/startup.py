@@ -6,6 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
+from inference_engine.constraints.compiling import Compiler
+from inference_engine.constraints.vocabulary import UnsupportedTokenizer, Vocabulary, load_vocabulary
 from inference_engine.contract.events import Description
 from inference_engine.contract.limits import BLOCK_SIZE, MAX_FRAME_BYTES
 from inference_engine.contract.wire import engine_frame
@@ -17,6 +21,8 @@ from inference_engine.simulation.fake_runner import FakeRunner, FakeSpeed
 from .cores import available_cores
 from .runner import Runner
 from .settings import Settings
+
+log = structlog.get_logger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """(stage, done, total); total 0 where it isn't known."""
@@ -31,6 +37,8 @@ class Loaded:
     runner: Runner
     facts: dict[str, Any]
     """The runner's part of the Description: dtype, backend, batch_invariant, fingerprint."""
+    compiler: Compiler | None = None
+    """None: requests with constraints are refused."""
 
 
 def load_runner(settings: Settings, files: ModelFiles, progress: Progress) -> Loaded:
@@ -72,7 +80,25 @@ def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Lo
         threads=threads,
     )
     runner.warm(lambda done, total: progress("warming", done, total))
-    return Loaded(runner, runner.description_fields())
+    vocabulary = _vocabulary(settings, files, runner.model.vocab_size)
+    if vocabulary is None:
+        return Loaded(runner, runner.description_fields())
+    progress("grammars", 0, 0)
+    runner.serve_constraints(vocabulary)
+    compiler = Compiler(vocabulary, num_threads=settings.grammar_threads)
+    compiler.start()
+    return Loaded(runner, runner.description_fields(), compiler)
+
+
+def _vocabulary(settings: Settings, files: ModelFiles, size: int) -> Vocabulary | None:
+    """None where constraints aren't to be served or can't be; the log says why."""
+    if not settings.grammar_threads:
+        return None
+    try:
+        return load_vocabulary(files.tokenizer_json, vocab_size=size, end_ids=files.end_ids)
+    except UnsupportedTokenizer as error:
+        log.warning("constraints_not_served", reason=str(error))
+        return None
 
 
 def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Description:

@@ -76,7 +76,7 @@ class StepGate:
 
 
 class LoopUnderTest:
-    def __init__(self, runner: Any = None, *, lag: int = 0, **config: Any) -> None:
+    def __init__(self, runner: Any = None, *, lag: int = 0, compiler: Any = None, **config: Any) -> None:
         self.scheduler = scheduler(lag=lag, **config)
         self.runner = runner or fake_runner(self.scheduler.config.num_blocks)
         self.orphans: list[OrphanUsage] = []
@@ -85,7 +85,7 @@ class LoopUnderTest:
         self.on_wake: Callable[[list[Outbox]], None] = lambda outboxes: None
         self._num_sessions = 0
         listeners = Listeners(wake=self._wake, orphans=self.orphans.extend, died=self.deaths.append)
-        self.loop = EngineLoop(self.scheduler, self.runner, listeners, lag=lag)
+        self.loop = EngineLoop(self.scheduler, self.runner, listeners, lag=lag, compiler=compiler)
 
     def _wake(self, outboxes: list[Outbox]) -> None:
         self.num_wakes += 1
