@@ -20,7 +20,8 @@ from quotas.budget_loading import load_budgets
 from quotas.limits import LimitKind, Policy
 from quotas.outcomes import Cold, NoRoom, OtherPeriod, Reserved, Stale, TooLarge
 from quotas.reservation_keys import ReservationKeys
-from quotas.reservations import Reservation, reserve
+from quotas.reservations import Reservation, release, reserve
+from quotas.store import closed_when_unreachable, run_number
 from tenants.errors import Denied, store_unavailable
 
 MAX_ATTEMPTS = 6
@@ -67,6 +68,8 @@ class Attempt:
 
     async def once(self) -> Admission | None:
         """None: something was learnt, try again. Raises Denied."""
+        await settler().recovered()
+        run = run_number()
         decision = self._decide()
         if isinstance(decision, Denied):
             await self._confirm_or_refuse(decision)
@@ -76,7 +79,9 @@ class Attempt:
         match await reserve(reservation, self._policy(), is_fresh=self.is_fresh, now=self.now):
             case Reserved() as reserved:
                 self.has_place = True
-                if is_current(self.principal):
+                if run != run_number():
+                    await self._give_up_place()
+                elif is_current(self.principal):
                     return Admission(self.principal, self.facts, reservation, decision, reserved.rates)
                 await self._reload()
             case Stale():
@@ -96,6 +101,12 @@ class Attempt:
 
     def _policy(self) -> Policy:
         return Policy(self.principal.policy_epoch, self.principal.limits, self.principal.time_zone)
+
+    async def _give_up_place(self) -> None:
+        """It was given by a Redis that may not have known of others. Raises STORE_UNAVAILABLE."""
+        async with closed_when_unreachable():
+            await release(self.keys)
+        self.has_place = False
 
     async def _reload(self) -> None:
         self.principal, self.is_fresh = await reload_principal(self.principal), True

@@ -14,13 +14,16 @@ from weakref import WeakKeyDictionary
 import structlog
 from redis.exceptions import RedisError
 
+from quotas.leases import lease_keeper
 from quotas.reservation_keys import ReservationKeys
 from quotas.reservations import Reservation, release, settle
 from quotas.store import on_new_run, run_number
+from tenants.errors import store_unavailable
 
 log = structlog.get_logger(__name__)
 
 KEPT_S = 10.0
+RECOVERY_PATIENCE_S = 2.0
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 1.0
 GIVE_UP_AFTER_S = 600.0
 """By then the lease has long expired and the sweeper has settled from the last renewal."""
@@ -39,6 +42,7 @@ class Settler:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._recent: deque[Settled] = deque()
+        self._recovery: asyncio.Task[None] | None = None
 
     def settle(self, reservation: Reservation, row: Mapping[str, str]) -> "asyncio.Task[None]":
         """In the background; the task is there to be watched, not to be awaited by a handler."""
@@ -72,10 +76,22 @@ class Settler:
         while self._recent[0].at < settled.at - KEPT_S:
             self._recent.popleft()
 
-    def send_recent_again(self) -> None:
+    def recover(self) -> None:
+        """Tell a new run of Redis what the one before may have taken with it."""
+        self._recovery = self._start(self._recover())
+
+    async def recovered(self) -> None:
+        """Wait until it knows: what it forgot must not make room for others. Raises STORE_UNAVAILABLE."""
+        if self._recovery is None or self._recovery.done():
+            return
+        await asyncio.wait({self._recovery}, timeout=RECOVERY_PATIENCE_S)
+        if not self._recovery.done():
+            raise store_unavailable()
+
+    async def _recover(self) -> None:
         since = time.monotonic() - KEPT_S
-        for settled in [settled for settled in self._recent if settled.at >= since]:
-            self._start(_again(settled))
+        await asyncio.gather(*(_again(settled) for settled in self._recent if settled.at >= since))
+        await _until_done("all leases", lease_keeper().renew)
 
 
 async def _again(settled: Settled) -> None:
@@ -114,10 +130,12 @@ async def finish_settlements(timeout_s: float = 5.0) -> None:
     await settler().finish(timeout_s)
 
 
-def _send_all_again() -> None:
+def _recover_all() -> None:
+    """The noticing loop's at once, before anything else of it can be admitted."""
+    settler().recover()
     for loop, each in list(_settlers.items()):
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(each.send_recent_again)
+        if loop is not asyncio.get_running_loop() and not loop.is_closed():
+            loop.call_soon_threadsafe(each.recover)
 
 
-on_new_run(_send_all_again)
+on_new_run(_recover_all)

@@ -124,6 +124,25 @@ async def test_rows_on_their_way_and_requests_in_flight_count_when_a_limit_is_ne
     assert await in_thread(write_all, server.url) == 910
 
 
+async def test_a_new_run_that_forgot_everything_admits_nothing_before_it_was_told(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+) -> None:
+    """Nothing of it is in the ledger: all that was spent and is reserved is known to this process alone."""
+    async with gate(await authenticate(header), facts("open", max_tokens=193)) as admission:
+        assert await many(header, facts, range(70)) == 70
+        with redis.Redis.from_url(server.url) as client:
+            client.flushall()
+        await asyncio.to_thread(server.stop)
+        await asyncio.to_thread(server.start)
+        assert await many(header, facts, range(100, 200)) == 10
+        assert budgets(server.url) == [(800, 200)] * 2
+        admission.record(prompt_tokens=7, output_tokens=193)
+        admission.finish(Ending.FINISHED)
+    await finish_settlements(30)
+    assert budgets(server.url) == [(BUDGET, 0)] * 2
+    assert await in_thread(write_all, server.url) == BUDGET
+
+
 async def test_two_loaders_that_race_count_everything_once(
     header: str, server: RedisServer, facts: Facts, in_thread: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
