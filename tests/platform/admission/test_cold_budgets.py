@@ -8,6 +8,7 @@ import pytest
 import redis
 from django.db import connection
 
+from admission import settlement
 from admission.facts import RequestFacts
 from admission.gate import gate
 from admission.settlement import finish_settlements
@@ -125,9 +126,16 @@ async def test_rows_on_their_way_and_requests_in_flight_count_when_a_limit_is_ne
 
 
 async def test_a_new_run_that_forgot_everything_admits_nothing_before_it_was_told(
-    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it is in the ledger: all that was spent and is reserved is known to this process alone."""
+    send_again = settlement._again
+
+    async def slowly(settled: settlement.Settled) -> None:
+        await asyncio.sleep(0.3)
+        await send_again(settled)
+
+    monkeypatch.setattr(settlement, "_again", slowly)
     async with gate(await authenticate(header), facts("open", max_tokens=193)) as admission:
         assert await many(header, facts, range(70)) == 70
         with redis.Redis.from_url(server.url) as client:
