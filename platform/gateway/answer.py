@@ -14,6 +14,8 @@ class Collected:
     """One choice of an answer that isn't streamed."""
 
     choice: Choice
+    index: int
+    """Of the choice in the answer."""
     texts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprobs] = field(default_factory=list)
@@ -52,7 +54,7 @@ def identity_of(answer_id: str, kind: str, model: str, fingerprint: str) -> dict
 
 
 def usage_of(choices: Sequence[Choice]) -> dict[str, object]:
-    prompt_tokens = sum(len(choice.prompt_ids) for choice in choices)
+    prompt_tokens = sum(choice.prompt_tokens for choice in choices)
     output_tokens = sum(choice.num_tokens for choice in choices)
     return {
         "prompt_tokens": prompt_tokens,

@@ -13,6 +13,7 @@ from gateway.journey import serve
 from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.order import denied_prompt, order_of
+from gateway.response_format import constraint_of
 from gateway.services import Services
 from gateway.strict_json import StrictDecoder
 from inference_engine.contract.codes import Code
@@ -41,6 +42,7 @@ async def _serve(exchange: Exchange, services: Services, principal: Principal, r
         prompts=[await _prompt(body, text)],
         max_tokens=_max_tokens(body),
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        constraint=constraint_of(body.response_format),
     )
     await serve(exchange, services, principal, order, description, ChatFormat)
 

@@ -55,10 +55,10 @@ class ChatFormat:
     def _choice(self, one: Collected) -> dict[str, Any]:
         message = {"role": "assistant", "content": "".join(one.texts), "refusal": None}
         logprobs = None
-        if self._order.sampling.logprobs is not None:
-            logprobs = chat_logprobs(self._text, one.token_ids, one.logprobs, self._order.sampling.logprobs)
+        if self._order.logprobs is not None:
+            logprobs = chat_logprobs(self._text, one.token_ids, one.logprobs, self._order.logprobs)
         shaped = {
-            "index": one.choice.index,
+            "index": one.index,
             "message": message,
             "logprobs": logprobs,
             "finish_reason": one.choice.finish_reason,
@@ -66,7 +66,7 @@ class ChatFormat:
         return shaped | {"token_ids": one.token_ids} if self._order.return_token_ids else shaped
 
     def _logprobs(self, piece: Piece) -> bytes:
-        num_top = self._order.sampling.logprobs
+        num_top = self._order.logprobs
         if num_top is None:
             return NULL
         return encode(chat_logprobs(self._text, piece.token_ids, piece.logprobs, num_top))

@@ -10,6 +10,9 @@ from text.stream_decoder import StreamDecoder
 
 _REASONS = {FinishReason.STOP: "stop", FinishReason.LENGTH: "length"}
 
+_PARAMS = {"constraint": "response_format"}
+"""Fields of Generate that clients know by another name."""
+
 
 @dataclass(slots=True)
 class Piece:
@@ -22,12 +25,20 @@ class Piece:
 
 class Choice:
     def __init__(
-        self, index: int, prompt_ids: list[int], generation: Generation, decoder: StreamDecoder
+        self,
+        index: int,
+        prompt_ids: list[int],
+        generation: Generation,
+        decoder: StreamDecoder,
+        *,
+        counts_prompt: bool = True,
     ) -> None:
+        """Of several choices of one prompt, one counts it."""
         self.index = index
         self.prompt_ids = prompt_ids
         self.generation = generation
         self.decoder = decoder
+        self.prompt_tokens = len(prompt_ids) if counts_prompt else 0
         self.is_accepted = False
         self.num_tokens = 0
         """Output tokens up to a stop match."""
@@ -39,9 +50,10 @@ class Choice:
         event = await anext(self.generation, None)
         if type(event) is Accepted:
             self.is_accepted = True
-            self.cached_tokens = event.cached_tokens
+            self.cached_tokens = min(event.cached_tokens, self.prompt_tokens)
         elif type(event) is Refused:
-            raise Denied(event.code, event.message or "The engine refused the request.", param=event.param)
+            param = _PARAMS.get(event.param or "", event.param)
+            raise Denied(event.code, event.message or "The engine refused the request.", param=param)
         else:
             raise Denied(Code.INTERNAL_ERROR, "The engine gave no answer.")
 

@@ -11,9 +11,11 @@ from gateway.journey import serve
 from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.order import order_of
-from gateway.prompts import encode_prompts
+from gateway.prompts import echoes_of, encode_prompts
 from gateway.services import Services
 from gateway.strict_json import StrictDecoder
+from inference_engine.contract.codes import Code
+from tenants.errors import Denied
 
 DEFAULT_MAX_TOKENS = 16
 """The interface's own default."""
@@ -29,15 +31,25 @@ async def completions(exchange: Exchange, services: Services) -> None:
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
     body: CompletionBody = _decoder.decode(raw)
-    check_neutral(body, NEUTRAL)
+    _check(body)
     description = described(services, principal, body.model)
     text = await services.texts.get(description)
+    prompts = await encode_prompts(body.prompt, text, description)
     order = order_of(
         body,
         description,
         endpoint="/v1/completions",
-        prompts=await encode_prompts(body.prompt, text, description),
+        prompts=prompts,
         max_tokens=body.max_tokens or DEFAULT_MAX_TOKENS,
         logprobs=body.logprobs,
+        best_of=body.best_of,
+        echoes=echoes_of(body.prompt, prompts, text) if body.echo else None,
     )
     await serve(exchange, services, principal, order, description, CompletionFormat)
+
+
+def _check(body: CompletionBody) -> None:
+    check_neutral(body, NEUTRAL)
+    if body.echo and body.logprobs is not None:
+        message = "'logprobs' of an echoed prompt are not supported by this server yet."
+        raise Denied(Code.UNSUPPORTED_PARAMETER, message, param="logprobs")

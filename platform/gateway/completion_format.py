@@ -22,10 +22,13 @@ class CompletionFormat:
         self._logprobs: dict[int, CompletionLogprobs] = defaultdict(lambda: CompletionLogprobs(text))
 
     def opening(self, choice: Choice) -> bytes:
-        if not self._order.return_token_ids:
+        echo = self._echo(choice)
+        if not (echo or self._order.return_token_ids):
             return b""
-        prompt_ids = b',"prompt_token_ids":' + encode(choice.prompt_ids)
-        return self._chunks.choice(choice.index, _EMPTY, extra=prompt_ids)
+        prompt_ids = b""
+        if self._order.return_token_ids:
+            prompt_ids = b',"prompt_token_ids":' + encode(choice.prompt_ids)
+        return self._chunks.choice(choice.index, b'"text":' + encode(echo), extra=prompt_ids)
 
     def piece(self, choice: Choice, piece: Piece) -> bytes:
         has_extras = piece.token_ids and (piece.logprobs or self._order.return_token_ids)
@@ -51,8 +54,8 @@ class CompletionFormat:
 
     def _choice(self, one: Collected) -> dict[str, Any]:
         shaped: dict[str, Any] = {
-            "index": one.choice.index,
-            "text": "".join(one.texts),
+            "index": one.index,
+            "text": self._echo(one.choice) + "".join(one.texts),
             "logprobs": self._shaped(one.choice, one.token_ids, one.logprobs),
             "finish_reason": one.choice.finish_reason,
         }
@@ -60,7 +63,11 @@ class CompletionFormat:
             shaped |= {"prompt_token_ids": one.choice.prompt_ids, "token_ids": one.token_ids}
         return shaped
 
+    def _echo(self, choice: Choice) -> str:
+        echoes = self._order.echoes
+        return "" if echoes is None else echoes[choice.index // self._order.num_candidates]
+
     def _shaped(self, choice: Choice, token_ids: list[int], logprobs: list[Any]) -> dict[str, Any] | None:
-        if self._order.sampling.logprobs is None:
+        if self._order.logprobs is None:
             return None
         return self._logprobs[choice.index].of(token_ids, logprobs)

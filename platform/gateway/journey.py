@@ -5,6 +5,7 @@ from collections.abc import Callable
 from admission.gate import gate
 from api_keys.principal import Principal
 from gateway.answer import AnswerFormat, Collected
+from gateway.best_of import best_of
 from gateway.choice import Choice, Piece
 from gateway.chunks import DONE
 from gateway.event_stream import EventStream
@@ -31,7 +32,7 @@ async def serve(
     check_room(description, order.prompts)
     text = await services.texts.get(description)
     answer = make_format(exchange.id, order, description.fingerprint, text)
-    output = StreamedOutput(exchange, answer, order) if order.stream else WholeOutput(exchange, answer)
+    output = StreamedOutput(exchange, answer, order) if order.stream else WholeOutput(exchange, answer, order)
     facts = facts_of(order, exchange.request_id, description)
     load = services.fleet.load(order.model)
     async with gate(principal, facts, fleet_facts_of(order, description), load) as admission:
@@ -51,7 +52,7 @@ class StreamedOutput:
         self._stream = EventStream(exchange)
         self._answer = answer
         self._order = order
-        self._num_open = len(order.prompts)
+        self._num_open = len(order.prompts) * order.num_candidates
         self._last = b""
 
     async def begin(self, run: Run) -> None:
@@ -84,16 +85,18 @@ class StreamedOutput:
 class WholeOutput:
     """Nothing is sent before all is there."""
 
-    def __init__(self, exchange: Exchange, answer: AnswerFormat) -> None:
+    def __init__(self, exchange: Exchange, answer: AnswerFormat, order: Order) -> None:
         self._exchange = exchange
         self._answer = answer
+        self._order = order
         self._collected: list[Collected] = []
 
     async def begin(self, run: Run) -> None:
-        self._collected = [Collected(choice) for choice in run.choices]
+        self._collected = [Collected(choice, choice.index) for choice in run.choices]
 
     async def emit(self, choice: Choice, piece: Piece) -> None:
         self._collected[choice.index].add(piece)
 
     async def complete(self, run: Run) -> None:
-        await self._exchange.send_json(200, self._answer.whole(self._collected, run.usage()))
+        answered = best_of(self._collected, self._order)
+        await self._exchange.send_json(200, self._answer.whole(answered, run.usage()))

@@ -3,9 +3,11 @@
 import secrets
 from dataclasses import dataclass, field
 
-from gateway.bodies.fields import SharedFields
+from gateway.bodies.fields import MAX_CHOICES, SharedFields
+from gateway.logit_settings import bad_words_of, check_token_ids, logit_bias_of
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
+from inference_engine.contract.requests import Constraint
 from inference_engine.contract.sampling import SamplingParams
 from tenants.errors import Denied
 from text.errors import PromptError
@@ -17,11 +19,19 @@ class Order:
     model: str
     endpoint: str
     prompts: list[list[int]]
-    """One choice each, with the prompt's index as its own."""
+    num_choices: int = 1
+    """Of each prompt. Choice index = prompt index x num_choices + number of the choice."""
+    num_candidates: int = 1
+    """Made for each prompt; of more than num_choices the best are answered."""
+    logprobs: int | None
+    """As the client wants them; `sampling` may ask for some to choose by."""
+    echoes: list[str] | None = None
+    """Texts of the prompts, where they are to be part of the answer."""
     max_tokens: int | None
     """Output tokens of each choice; None where the client names none."""
     sampling: SamplingParams
     """Its max_tokens is set for each choice once the gate has spoken."""
+    constraint: Constraint | None = None
     stop: tuple[str, ...]
     include_stop: bool
     skip_special_tokens: bool
@@ -41,16 +51,26 @@ def order_of(
     prompts: list[list[int]],
     max_tokens: int | None,
     logprobs: int | None,
+    best_of: int | None = None,
+    echoes: list[str] | None = None,
+    constraint: Constraint | None = None,
 ) -> Order:
     """Raises Denied."""
     if body.stream_options is not None and not body.stream:
         raise _invalid("stream_options", "'stream_options' is only allowed when 'stream' is true.")
+    num_choices, num_candidates = _counts(body, len(prompts), best_of)
+    chosen_by = 0 if num_candidates > num_choices else None
     return Order(
         model=description.model,
         endpoint=endpoint,
         prompts=prompts,
+        num_choices=num_choices,
+        num_candidates=num_candidates,
+        logprobs=logprobs,
+        echoes=echoes,
         max_tokens=max_tokens,
-        sampling=_sampling(body, description, max_tokens, logprobs),
+        sampling=_sampling(body, description, max_tokens, chosen_by if logprobs is None else logprobs),
+        constraint=constraint,
         stop=_stops(body),
         include_stop=bool(body.include_stop_str_in_output),
         skip_special_tokens=body.skip_special_tokens is not False,
@@ -61,6 +81,21 @@ def order_of(
         user=body.user or "",
         metadata=body.metadata or {},
     )
+
+
+def _counts(body: SharedFields, num_prompts: int, best_of: int | None) -> tuple[int, int]:
+    """Choices and candidates of each prompt. Raises Denied."""
+    num_choices = body.n or 1
+    num_candidates = num_choices if best_of is None else best_of
+    if num_candidates < num_choices:
+        raise _invalid("best_of", f"'best_of' ({best_of}) is less than 'n' ({num_choices}).")
+    if body.stream and num_candidates > num_choices:
+        raise _invalid("best_of", "'best_of' can't be streamed: the best is known at the end.")
+    if num_prompts * num_candidates > MAX_CHOICES:
+        param = "n" if best_of is None else "best_of"
+        message = f"{num_prompts} prompts with {num_candidates} choices each are more than {MAX_CHOICES}."
+        raise _invalid(param, message)
+    return num_choices, num_candidates
 
 
 def _sampling(
@@ -81,6 +116,11 @@ def _sampling(
         stop_token_ids=_stop_token_ids(body, description.vocab_size),
         ignore_eos=bool(body.ignore_eos),
         logprobs=logprobs,
+        presence_penalty=body.presence_penalty or 0.0,
+        frequency_penalty=body.frequency_penalty or 0.0,
+        repetition_penalty=body.repetition_penalty or 1.0,
+        logit_bias=logit_bias_of(body, description.vocab_size),
+        bad_words_ids=bad_words_of(body, description.vocab_size),
     )
 
 
@@ -102,13 +142,6 @@ def _stop_token_ids(body: SharedFields, vocab_size: int) -> tuple[int, ...]:
     token_ids = tuple(body.stop_token_ids or ())
     check_token_ids(token_ids, vocab_size, "stop_token_ids")
     return token_ids
-
-
-def check_token_ids(token_ids: "tuple[int, ...] | list[int]", vocab_size: int, param: str) -> None:
-    """Raises Denied: TOKEN_ID_OUT_OF_RANGE."""
-    if token_ids and not (min(token_ids) >= 0 and max(token_ids) < vocab_size):
-        message = f"'{param}' holds a token id outside of this model's 0 to {vocab_size - 1}."
-        raise Denied(Code.TOKEN_ID_OUT_OF_RANGE, message, param=param)
 
 
 def denied_prompt(error: PromptError) -> Denied:

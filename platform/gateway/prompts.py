@@ -1,6 +1,7 @@
 """A completion's `prompt` as token ids: one text, one prompt of ids, or a list of either."""
 
-from gateway.order import check_token_ids, denied_prompt
+from gateway.logit_settings import check_token_ids
+from gateway.order import denied_prompt
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
 from tenants.errors import Denied
@@ -18,6 +19,14 @@ async def encode_prompts(prompt: RawPrompt, text: ModelText, description: Descri
     for one in split_prompts(prompt):
         encoded.append(await _encode(one, text, description))
     return encoded
+
+
+def echoes_of(prompt: RawPrompt, encoded: list[list[int]], text: ModelText) -> list[str]:
+    """The text of each prompt: as it was given, or as its ids read."""
+    given = split_prompts(prompt)
+    return [
+        one if isinstance(one, str) else text.decode(ids) for one, ids in zip(given, encoded, strict=True)
+    ]
 
 
 def split_prompts(prompt: RawPrompt) -> list[str | list[int]]:

@@ -31,10 +31,11 @@ def check_room(description: Description, prompts: list[list[int]]) -> None:
 
 
 def facts_of(order: Order, request_id: str, description: Description) -> RequestFacts:
-    """For the gate: prompts and outputs of all choices together."""
+    """For the gate: prompts, each once, and outputs of all choices together."""
     max_tokens = order.max_tokens
     if max_tokens is not None:
-        max_tokens = sum(min(max_tokens, room_of(description, prompt)) for prompt in order.prompts)
+        rooms = (room_of(description, prompt) for prompt in order.prompts)
+        max_tokens = sum(min(max_tokens, room) for room in rooms) * order.num_candidates
     return RequestFacts(
         request_id=request_id,
         model=order.model,
@@ -50,21 +51,23 @@ def facts_of(order: Order, request_id: str, description: Description) -> Request
 
 def features_of(order: Order) -> frozenset[Feature]:
     """What the tenant's policy may forbid."""
-    return frozenset() if order.sampling.logprobs is None else frozenset({Feature.LOGPROBS})
+    return frozenset() if order.logprobs is None else frozenset({Feature.LOGPROBS})
 
 
 def fleet_facts_of(order: Order, description: Description) -> FleetFacts | None:
-    """The gate compares sums; limits of one request only fit where there is one prompt."""
-    if len(order.prompts) > 1:
+    """The gate compares sums; limits of one request only fit where there is one choice."""
+    if len(order.prompts) * order.num_candidates > 1:
         return None
     return FleetFacts(description.context_length, description.max_request_tokens)
 
 
 def output_limits(order: Order, session: EngineSession, admitted_tokens: int) -> list[int]:
-    """For each choice: what was asked for, what fits, and its even share of what the gate admitted."""
+    """For each candidate: what was asked for, what fits, and its even share of what the gate admitted."""
     assert session.description is not None
-    share = max(1, admitted_tokens // len(order.prompts))
-    rooms = [room_of(session.description, prompt) for prompt in order.prompts]
+    rooms = [
+        room_of(session.description, prompt) for prompt in order.prompts for _ in range(order.num_candidates)
+    ]
+    share = max(1, admitted_tokens // len(rooms))
     if order.max_tokens is not None and sum(min(order.max_tokens, room) for room in rooms) <= admitted_tokens:
         share = order.max_tokens
     return [max(1, min(share, room)) for room in rooms]

@@ -42,13 +42,16 @@ class Run:
     def _start(
         self, order: Order, session: EngineSession, text: ModelText, index: int, max_tokens: int
     ) -> Choice:
-        admission, prompt_ids = self._admission, order.prompts[index]
+        admission = self._admission
+        number, candidate = divmod(index, order.num_candidates)
+        prompt_ids = order.prompts[number]
         message = Generate(
             request_id=f"{admission.request_id}-{index}",
             prompt_ids=prompt_ids,
-            choice=0,
-            group_id=admission.request_id,
+            choice=candidate,
+            group_id=f"{admission.request_id}-{number}" if order.num_candidates > 1 else "",
             sampling=msgspec.structs.replace(order.sampling, max_tokens=max_tokens),
+            constraint=order.constraint,
             tenant_id=admission.principal.tenant_id,
             key_id=admission.principal.key_id,
             service_class=admission.service_class,
@@ -61,7 +64,7 @@ class Run:
             skip_special_tokens=order.skip_special_tokens,
             min_tokens=order.sampling.min_tokens,
         )
-        return Choice(index, prompt_ids, session.generate(message), decoder)
+        return Choice(index, prompt_ids, session.generate(message), decoder, counts_prompt=candidate == 0)
 
     async def __aenter__(self) -> "Run":
         wait_s = self._admission.queue_timeout_s
@@ -150,11 +153,11 @@ class Run:
             self._record()
 
     def _record(self) -> None:
-        choices = self.choices
+        accepted = [choice for choice in self.choices if choice.is_accepted]
         self._admission.record(
-            prompt_tokens=sum(len(choice.prompt_ids) for choice in choices if choice.is_accepted),
-            cached_tokens=sum(choice.cached_tokens for choice in choices),
-            output_tokens=sum(choice.num_tokens for choice in choices),
+            prompt_tokens=sum(choice.prompt_tokens for choice in accepted),
+            cached_tokens=sum(choice.cached_tokens for choice in accepted),
+            output_tokens=sum(choice.num_tokens for choice in accepted),
             first_token_at=self._first_token_at,
         )
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gateway.bodies.fields import SharedFields
+from gateway.bodies.fields import NumChoices, SharedFields
 
 MAX_LOGPROBS = 5
 
@@ -15,5 +15,5 @@ class CompletionBody(SharedFields, forbid_unknown_fields=True, kw_only=True):
     logprobs: Annotated[int, Meta(ge=0, le=MAX_LOGPROBS)] | None = None
 
     echo: bool | None = None
-    best_of: int | None = None
+    best_of: NumChoices | None = None
     suffix: str | None = None

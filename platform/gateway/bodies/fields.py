@@ -1,15 +1,27 @@
 """Fields that chat and text completions share. A field that is absent and one that is null mean the same."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from inference_engine.contract.limits import MAX_STOP_TOKEN_IDS
+from inference_engine.contract.limits import (
+    MAX_BAD_WORD_TOKENS,
+    MAX_BAD_WORDS,
+    MAX_BIASED_TOKENS,
+    MAX_REPETITION_PENALTY,
+    MAX_STOP_TOKEN_IDS,
+)
 
 Integer64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Meta(ge=0)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
+LogitBias = Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=MAX_BIASED_TOKENS)]
+BadWord = Annotated[list[int], Meta(min_length=1, max_length=MAX_BAD_WORD_TOKENS)]
+MAX_CHOICES = 128
+"""Of one request, all prompts together."""
+NumChoices = Annotated[int, Meta(ge=1, le=MAX_CHOICES)]
 WITHOUT_NUL = r"^[^\x00]*\Z"
 """PostgreSQL stores no zero bytes, and these go to the ledger."""
 Tag = Annotated[str, Meta(max_length=512, pattern=WITHOUT_NUL)]
@@ -44,11 +56,13 @@ class SharedFields(Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: Metadata | None = None
     service_tier: Literal["auto", "default", "flex", "priority"] | None = None
 
-    n: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    repetition_penalty: float | None = None
-    logit_bias: dict[str, Any] | None = None
+    n: NumChoices | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=MAX_REPETITION_PENALTY)] | None = None
+    logit_bias: LogitBias | None = None
+    bad_words_ids: Annotated[list[BadWord], Meta(max_length=MAX_BAD_WORDS)] | None = None
+
     priority: int | None = None
 
     store: bool | None = None

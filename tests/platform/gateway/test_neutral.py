@@ -29,6 +29,15 @@ SERVED = {
     "service_tier",
     "logprobs",
     "top_logprobs",
+    "n",
+    "best_of",
+    "echo",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "logit_bias",
+    "bad_words_ids",
+    "response_format",
 }
 
 

@@ -12,11 +12,21 @@ from stand_ins.scripted_engine import description
 from tenants.errors import Denied
 
 
-def order(defaults: dict[str, float] | None = None, max_tokens: int | None = 8, **fields: Any) -> Order:
+def order(
+    defaults: dict[str, float] | None = None,
+    max_tokens: int | None = 8,
+    num_prompts: int = 1,
+    **fields: Any,
+) -> Order:
     body = CompletionBody(model="scripted", prompt="x", **fields)
-    described = description(generation_defaults=defaults or {})
     return order_of(
-        body, described, endpoint="/v1/completions", prompts=[[1]], max_tokens=max_tokens, logprobs=None
+        body,
+        description(generation_defaults=defaults or {}),
+        endpoint="/v1/completions",
+        prompts=[[1]] * num_prompts,
+        max_tokens=max_tokens,
+        logprobs=body.logprobs,
+        best_of=body.best_of,
     )
 
 
@@ -70,3 +80,47 @@ def test_stream_options_need_a_stream() -> None:
         order(stream_options=StreamOptions(include_usage=True))
     assert denied.value.param == "stream_options"
     assert order(stream=True, stream_options=StreamOptions(include_usage=True)).include_usage
+
+
+def test_penalties_biases_and_bad_words() -> None:
+    sampling = order().sampling
+    assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repetition_penalty) == (0, 0, 1)
+    assert (sampling.logit_bias, sampling.bad_words_ids) == ({}, ())
+    sampling = order(
+        presence_penalty=-2.0,
+        frequency_penalty=1.5,
+        repetition_penalty=1.1,
+        logit_bias={"0": -100.0, "999": 2.0},
+        bad_words_ids=[[4], [5, 6]],
+    ).sampling
+    assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repetition_penalty) == (
+        -2.0,
+        1.5,
+        1.1,
+    )
+    assert (sampling.logit_bias, sampling.bad_words_ids) == ({0: -100.0, 999: 2.0}, ((4,), (5, 6)))
+
+
+def test_choices_and_candidates() -> None:
+    made = order(n=3)
+    assert (made.num_choices, made.num_candidates, made.sampling.logprobs) == (3, 3, None)
+    made = order(n=2, best_of=4)
+    assert (made.num_choices, made.num_candidates) == (2, 4)
+    assert (made.logprobs, made.sampling.logprobs) == (None, 0)
+    assert order(n=2, best_of=4, logprobs=3).sampling.logprobs == 3
+    assert order(n=64, num_prompts=2).num_choices == 64
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"n": 3, "best_of": 2}, "best_of"),
+        ({"best_of": 2, "stream": True}, "best_of"),
+        ({"n": 65, "num_prompts": 2}, "n"),
+        ({"best_of": 65, "num_prompts": 2}, "best_of"),
+    ],
+)
+def test_choices_that_can_not_be_made(fields: dict[str, Any], param: str) -> None:
+    with pytest.raises(Denied) as denied:
+        order(**fields)
+    assert denied.value.param == param

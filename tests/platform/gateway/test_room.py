@@ -14,17 +14,18 @@ from tenants.models import Feature
 DESCRIPTION = description()  # 256 tokens of context, requests of at most 200
 
 
-def order(prompts: list[int], max_tokens: int | None) -> Any:
+def order(prompts: list[int], max_tokens: int | None, num_candidates: int = 1) -> Any:
     """Prompts by their lengths."""
     return SimpleNamespace(
         model="m",
         endpoint="/v1/completions",
         prompts=[[1] * length for length in prompts],
+        num_candidates=num_candidates,
         max_tokens=max_tokens,
         user="",
         metadata={},
         service_tier="flex",
-        sampling=SimpleNamespace(logprobs=2),
+        logprobs=2,
     )
 
 
@@ -63,3 +64,13 @@ def test_each_choice_gets_what_it_asked_for_and_what_fits() -> None:
 def test_a_tenants_cap_is_shared_evenly() -> None:
     assert limits([10, 10, 10], 50, 90) == [30, 30, 30]
     assert limits([10, 10, 10], 50, 2) == [1, 1, 1]
+
+
+def test_prompts_are_told_once_and_outputs_for_every_candidate() -> None:
+    three = order([10, 190], 50, num_candidates=3)
+    facts = facts_of(three, "r", DESCRIPTION)
+    assert (facts.prompt_tokens, facts.max_tokens) == (200, 3 * (50 + 10))
+    assert fleet_facts_of(order([10], 50, num_candidates=3), DESCRIPTION) is None
+    session: Any = SimpleNamespace(description=DESCRIPTION)
+    assert output_limits(three, session, 180) == [50, 50, 50, 10, 10, 10]
+    assert output_limits(order([10], None, num_candidates=4), session, 100) == [25] * 4

@@ -29,8 +29,10 @@ class Admitted:
     def __init__(self, queue_timeout_s: float) -> None:
         self.queue_timeout_s = queue_timeout_s
         self.endings: list[tuple[Ending, Code | None]] = []
+        self.recorded: dict[str, object] = {}
 
-    def record(self, **_: object) -> None: ...
+    def record(self, **fields: object) -> None:
+        self.recorded |= fields
 
     def on_end(self, callback: object) -> None: ...
 
@@ -57,15 +59,17 @@ async def engine() -> AsyncIterator[ScriptedEngine]:
         await engine.stop()
 
 
-async def run_through(engine: ScriptedEngine, admission: Admitted) -> int:
+async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidates: int = 1) -> int:
     """The number of tokens that came."""
     session = EngineSession(engine.record(), SessionOptions())
     await session.open()
     order: Any = SimpleNamespace(
         prompts=[[1, 2, 3]],
+        num_candidates=num_candidates,
         max_tokens=20,
         sampling=SamplingParams(seed=1, max_tokens=1),
         stop=(),
+        constraint=None,
         include_stop=False,
         skip_special_tokens=True,
     )
@@ -102,3 +106,15 @@ async def test_once_begun_it_may_take_its_time(engine: ScriptedEngine) -> None:
     assert admission.endings == [(Ending.FINISHED, None)]
     (message,) = engine.got(Generate)
     assert isinstance(message, Generate) and message.service_class is ServiceClass.BULK
+
+
+async def test_several_choices_are_one_group_and_their_prompt_counts_once(engine: ScriptedEngine) -> None:
+    admission = Admitted(queue_timeout_s=20.0)
+    admission.max_tokens = 60
+    assert await run_through(engine, admission, num_candidates=3) == 60
+    messages = [message for message in engine.got(Generate) if isinstance(message, Generate)]
+    assert [message.choice for message in messages] == [0, 1, 2]
+    assert {message.group_id for message in messages} == {"r1-0"}
+    assert len({message.request_id for message in messages}) == 3
+    assert len({message.sampling.seed for message in messages}) == 1
+    assert (admission.recorded["prompt_tokens"], admission.recorded["output_tokens"]) == (3, 60)
