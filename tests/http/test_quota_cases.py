@@ -1,0 +1,132 @@
+"""Limits as clients meet them: status, headers, words; and three books that agree to the token."""
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+import redis
+
+from http_service import Service, checked_error
+from octavo_stack import ROOT, Stack
+from servers_of_tests import wait_until
+
+TENANT = "bob"
+SetLimit = Callable[..., None]
+
+
+@pytest.fixture
+def bob(fake_stack: Stack) -> Iterator[Service]:
+    service = Service(fake_stack.base_url, fake_stack.keys[TENANT], fake_stack.model, fake_stack)
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def set_limit(fake_stack: Stack) -> Iterator[SetLimit]:
+    used: set[str] = set()
+
+    def run(kind: str, value: object, *more: str) -> None:
+        used.add(kind)
+        command = [sys.executable, "manage.py", "set_limit", TENANT, kind, str(value), *more]
+        subprocess.run(command, cwd=ROOT, env=fake_stack.environment, check=True, timeout=60)
+
+    yield run
+    for kind in used:
+        run(kind, "none")
+
+
+def budget(stack: Stack) -> dict[str, int]:
+    with closing(redis.Redis.from_url(stack.redis.url)) as client:
+        (name,) = client.scan_iter("octavo:{b:*}:budget:tokens_per_day:*:tenant:*")
+        fields: Any = client.hmget(name, "spent", "reserved")
+    return dict(zip(("spent", "reserved"), map(int, fields), strict=True))
+
+
+def sums(stack: Stack, table: str) -> tuple[int, int, int]:
+    """Prompt, output and overrun tokens of this tenant."""
+    with closing(sqlite3.connect(stack.home / "db.sqlite3", timeout=20)) as database:
+        query = f"""SELECT COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(output_tokens), 0),
+            COALESCE(SUM(overrun_tokens), 0) FROM {table}
+            WHERE tenant_id = (SELECT id FROM tenants_tenant WHERE slug = ?)"""
+        return tuple(database.execute(query, [TENANT]).fetchone())
+
+
+def test_headers_of_tokens_and_requests_are_on_every_answer(bob: Service, set_limit: SetLimit) -> None:
+    set_limit("tokens_per_minute", 6000, "--burst", "6000")
+    set_limit("requests_per_minute", 600)
+    whole = bob.post("/v1/completions", bob.completion_body("Hello", max_tokens=5))
+    with bob.opened("/v1/completions", bob.completion_body("Hello", max_tokens=5, stream=True)) as (
+        stream,
+        events,
+    ):
+        list(events)
+    for response in (whole, stream.response):
+        assert response.headers["x-ratelimit-limit-tokens"] == "6000"
+        assert 5900 < int(response.headers["x-ratelimit-remaining-tokens"]) < 6000
+        assert response.headers["x-ratelimit-reset-tokens"].endswith("s")
+        assert response.headers["x-ratelimit-limit-requests"] == "600"
+
+
+def test_what_can_never_fit_is_not_to_be_tried_again(bob: Service, set_limit: SetLimit) -> None:
+    set_limit("tokens_per_minute", 100)
+    refused = bob.post("/v1/completions", bob.completion_body("Hello", max_tokens=200))
+    assert refused.status_code == 429
+    error = checked_error(refused)
+    assert (error["type"], error["code"]) == ("insufficient_quota", "insufficient_quota")
+    assert refused.headers["x-should-retry"] == "false" and "retry-after" not in refused.headers
+    assert "100 tokens per minute" in error["message"]
+
+
+def test_a_rate_tells_when_to_come_back(bob: Service, set_limit: SetLimit) -> None:
+    set_limit("tokens_per_minute", 600, "--burst", "600")
+    first = bob.post("/v1/completions", bob.completion_body("Hello", max_tokens=590, stop=["nothing"]))
+    assert first.status_code == 200
+    refused = bob.post("/v1/completions", bob.completion_body("Hello", max_tokens=590))
+    assert refused.status_code == 429
+    assert checked_error(refused)["code"] == "rate_limit_exceeded"
+    assert refused.headers["x-should-retry"] == "true"
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert refused.headers["x-ratelimit-limit-tokens"] == "600"
+
+
+def test_budget_ledger_sums_and_engine_agree_to_the_token(bob: Service, set_limit: SetLimit) -> None:
+    """Finished, stopped, aborted and refused side by side; none of it is lost or counted twice."""
+    set_limit("tokens_per_day", 10**6)
+    stack = bob.stack
+    assert stack is not None
+    bob.complete("Hello", max_tokens=1)
+    engine, before = bob.settled_stats(), sums(stack, "usage_ledgerentry")
+
+    def one(number: int) -> None:
+        body = bob.completion_body(f"Request {number}", max_tokens=20 + number, ignore_eos=True)
+        if number % 4 == 0:
+            with bob.opened("/v1/completions", {**body, "stream": True, "max_tokens": 400}) as (_, events):
+                for _ in zip(range(3), events, strict=False):
+                    pass
+        elif number % 4 == 1:
+            bob.post("/v1/completions", {**body, "max_tokens": 10**6, "stop": ["e", "a"]})
+        elif number % 4 == 2:
+            assert bob.post("/v1/completions", {**body, "prompt": ""}).status_code == 400
+        else:
+            bob.answer("/v1/completions", body)
+
+    with ThreadPoolExecutor(max_workers=12) as threads:
+        list(threads.map(one, range(48)))
+    after = bob.settled_stats()
+    made = (after.prompt_tokens - engine.prompt_tokens, after.output_tokens - engine.output_tokens)
+
+    def written() -> tuple[int, int]:
+        prompt, output, overrun = (
+            now - then for now, then in zip(sums(stack, "usage_ledgerentry"), before, strict=True)
+        )
+        return prompt, output + overrun
+
+    wait_until(lambda: written() == made, f"{made} in the ledger, not {written()}", 20)
+    rows = sums(stack, "usage_ledgerentry")
+    assert sums(stack, "usage_hourlyusage") == sums(stack, "usage_dailyusage") == rows
+    assert budget(stack) == {"spent": rows[0] + rows[1], "reserved": 0}
