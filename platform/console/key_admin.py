@@ -42,7 +42,7 @@ class ApiKeyAdmin(UndeletableAdmin):
     form = KeyForm
     list_display = ("public_id", "name", "tenant", "scopes", "usable", "created_at", "expires_at")
     list_select_related = ("tenant",)
-    search_fields = ("=public_id", "name", "tenant__name")
+    search_fields = ("public_id__exact", "name", "tenant__name")
     autocomplete_fields = ("tenant",)
     fields = (
         "tenant",

@@ -36,7 +36,7 @@ class LimitAdmin(ModelAdmin):
     list_display = ("tenant", "scope", "key", "model", "kind", "value", "burst")
     list_filter = ("scope", "kind")
     list_select_related = ("tenant", "key")
-    search_fields = ("tenant__name", "tenant__slug", "=key__public_id", "=model")
+    search_fields = ("tenant__name", "tenant__slug", "key__public_id__exact", "model__exact")
     autocomplete_fields = ("tenant", "key")
     fields = (*IDENTITY, "value", "burst")
 

@@ -30,6 +30,7 @@ class UndeletableAdmin(ModelAdmin):
 class ReadOnlyAdmin(UndeletableAdmin):
     paginator = BoundedPaginator
     show_full_result_count = False
+    list_per_page = 25
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

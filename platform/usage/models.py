@@ -57,6 +57,11 @@ class LedgerEntry(models.Model):
             models.Index(fields=["key_id", "finished_at"], name="ledger_key_time"),
             models.Index(fields=["tenant_id", "admitted_at"], name="ledger_tenant_admitted"),
             models.Index(fields=["admitted_at"], name="ledger_admitted"),
+            models.Index(
+                fields=["ending", "admitted_at"],
+                condition=~models.Q(ending=Ending.FINISHED),
+                name="ledger_unfinished",  # the few that someone looks for
+            ),
         )
 
     def __str__(self) -> str:

@@ -87,6 +87,7 @@ def test_every_page_opens(client: Client, key_and_secret: tuple[ApiKey, str]) ->
         pages.append(reverse(f"admin:{model}_changelist"))
     pages += [reverse(f"admin:{model}_add") for model in shown]
     pages += [f"{reverse('admin:audit_auditrecord_changelist')}?what=tenant&q=user:alice"]
+    pages += [f"{reverse('admin:usage_dailyusage_changelist')}?q={word}" for word in ("abc", "7", "9" * 30)]
     for found in (
         key_and_secret[0],
         key_and_secret[0].tenant,
