@@ -120,7 +120,7 @@ class Desk:
         for live in self.live.of_session(session_id):
             self._remove(live, Code.CLIENT_GONE)
             if live.reservation_key:
-                orphans.append(OrphanUsage(live.reservation_key, live.request.attempt, live.usage()))
+                orphans.append(live.orphan())
         for compilation in self.compilations.of_session(session_id):
             self.compilations.drop(compilation)
         self._mail.close(session_id)

@@ -8,6 +8,8 @@ from inference_engine.contract.events import Timeline, Usage
 from inference_engine.contract.requests import Generate
 from inference_engine.scheduling.request import Request
 
+from .orphans import OrphanUsage
+
 REMEMBERED_ENDINGS = 16_384
 
 
@@ -32,6 +34,11 @@ class LiveRequest:
             cached_tokens=self.request.cached_tokens,
             output_tokens=len(self.request.output_ids),
         )
+
+    def orphan(self) -> OrphanUsage:
+        """Its final usage, once nobody is left to hear it."""
+        request_id, attempt = self.key
+        return OrphanUsage(self.reservation_key, request_id, attempt, self.request.group_id, self.usage())
 
     def timeline(self, now: float) -> Timeline:
         first = self.first_token_at

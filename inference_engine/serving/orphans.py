@@ -14,19 +14,31 @@ log = structlog.get_logger(__name__)
 # A settled reservation is gone and must not come back as a stub; a newer attempt's figures must stay.
 _WRITE = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local written = tonumber(redis.call('HGET', KEYS[1], 'engine_attempt') or '-1')
-if written > tonumber(ARGV[1]) then return 0 end
-redis.call('HSET', KEYS[1], 'engine_attempt', ARGV[1], 'engine_prompt_tokens', ARGV[2],
-  'engine_cached_tokens', ARGV[3], 'engine_output_tokens', ARGV[4])
+local written = redis.call('HGET', KEYS[1], ARGV[1])
+if written and tonumber(string.match(written, '^%d+')) > tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], table.concat(ARGV, ' ', 2))
 return 1
 """
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanUsage:
+    """Of one choice. Several may share a reservation; those of one group have one prompt."""
+
     reservation_key: str
+    request_id: str
     attempt: int
+    group_id: str
     usage: Usage
+
+    def field(self) -> str:
+        return f"engine_usage:{self.request_id}"
+
+    def figures(self) -> tuple[int | str, ...]:
+        """Attempt, prompt, cached and output tokens, and what the prompt belongs to, joined by spaces."""
+        usage = self.usage
+        tokens = (usage.prompt_tokens, usage.cached_tokens, usage.output_tokens)
+        return (self.attempt, *tokens, self.group_id or self.request_id)
 
 
 class OrphanWriter:
@@ -50,8 +62,6 @@ class OrphanWriter:
     async def _write(self, redis: "Redis", orphans: list[OrphanUsage]) -> None:
         try:
             for orphan in orphans:
-                usage = orphan.usage
-                figures = (usage.prompt_tokens, usage.cached_tokens, usage.output_tokens)
-                await redis.eval(_WRITE, 1, orphan.reservation_key, orphan.attempt, *figures)
+                await redis.eval(_WRITE, 1, orphan.reservation_key, orphan.field(), *orphan.figures())
         except (RedisError, OSError) as error:
             log.warning("orphans_not_written", num_requests=len(orphans), error=str(error))

@@ -11,6 +11,7 @@ from usage.models import Ending, LedgerEntry, Source
 Fields = Mapping[str, str]
 
 MAX_TOKENS = 2**31 - 1
+ENGINE_USAGE = "engine_usage:"
 TOKEN_FIELDS = ("prompt_tokens", "cached_tokens", "output_tokens")
 
 
@@ -35,15 +36,33 @@ def ledger_entry(fields: Fields) -> LedgerEntry:
 def abandoned_row(fields: Fields, now: float) -> dict[str, str]:
     """The settlement of a reservation whose gateway is gone, from whoever saw more of the request.
 
-    The last renewal left the gateway's count; an engine that outlived the gateway wrote `engine_...` fields.
+    The last renewal left the gateway's count; an engine that outlived the gateway wrote `engine_usage:...`,
+    a field for each choice.
     """
+    seen = engine_tokens(fields)
     return {
-        **{name: str(max(_known(fields, name), _known(fields, f"engine_{name}"))) for name in TOKEN_FIELDS},
+        **{name: str(max(_known(fields, name), seen[name])) for name in TOKEN_FIELDS},
         "finished_at": str(now),
         "ending": Ending.FAILED.value,
         "code": Code.INTERNAL_ERROR.value,
         "source": Source.ESTIMATED.value,
     }
+
+
+def engine_tokens(fields: Fields) -> dict[str, int]:
+    """Sums over the choices that engines wrote down; a prompt counts once for its group.
+
+    Each value: attempt, prompt, cached and output tokens, group.
+    """
+    prompts: dict[str, tuple[int, int]] = {}
+    output_tokens = 0
+    for name, value in fields.items():
+        if name.startswith(ENGINE_USAGE):
+            _, prompt, cached, output, group = value.split(" ", 4)
+            prompts[group] = max(prompts.get(group, (0, 0)), (int(prompt), int(cached)))
+            output_tokens += int(output)
+    sums = (sum(prompt for prompt, _ in prompts.values()), sum(cached for _, cached in prompts.values()))
+    return dict(zip(TOKEN_FIELDS, (*sums, output_tokens), strict=True))
 
 
 def _known(fields: Fields, name: str) -> int:

@@ -5,13 +5,14 @@ from redis.asyncio import Redis
 from inference_engine.contract.events import Usage
 from inference_engine.serving.orphans import OrphanUsage, OrphanWriter
 from servers_of_tests import RedisServer
+from usage.ledger_rows import decoded, engine_tokens
 
 USAGE = Usage(prompt_tokens=7, cached_tokens=3, output_tokens=5)
 
 
 async def write(redis: Redis | None, key: str, attempt: int, usage: Usage = USAGE) -> None:
     writer = OrphanWriter(redis)
-    writer.submit([OrphanUsage(key, attempt, usage)])
+    writer.submit([OrphanUsage(key, "r-0", attempt, "", usage)])
     await writer.flush()
 
 
@@ -20,10 +21,27 @@ async def test_usage_joins_the_reservation_and_leaves_its_fields_alone(redis: Re
     await write(redis, "octavo:{b:2}:orphan:a", attempt=1)
     assert await redis.hgetall("octavo:{b:2}:orphan:a") == {
         b"tenant": b"alice",
-        b"engine_attempt": b"1",
-        b"engine_prompt_tokens": b"7",
-        b"engine_cached_tokens": b"3",
-        b"engine_output_tokens": b"5",
+        b"engine_usage:r-0": b"1 7 3 5 r-0",
+    }
+
+
+async def test_choices_of_one_reservation_stand_side_by_side(redis: Redis) -> None:
+    """And are read back by whoever settles: the prompt once, all outputs."""
+    key = "octavo:{b:2}:orphan:several"
+    await redis.hset(key, "tenant", "alice")
+    writer = OrphanWriter(redis)
+    writer.submit(
+        [
+            OrphanUsage(key, "r-0", 0, "r-a", USAGE),
+            OrphanUsage(key, "r-1", 0, "r-a", Usage(prompt_tokens=7, output_tokens=9)),
+            OrphanUsage(key, "r-2", 0, "r-b", Usage(prompt_tokens=4, output_tokens=1)),
+        ]
+    )
+    await writer.flush()
+    assert engine_tokens(decoded(await redis.hgetall(key))) == {
+        "prompt_tokens": 11,
+        "cached_tokens": 3,
+        "output_tokens": 15,
     }
 
 
@@ -36,9 +54,9 @@ async def test_an_older_attempt_does_not_overwrite_a_newer_one(redis: Redis) -> 
     await redis.hset("octavo:{b:2}:orphan:b", "tenant", "alice")
     await write(redis, "octavo:{b:2}:orphan:b", attempt=2)
     await write(redis, "octavo:{b:2}:orphan:b", attempt=1, usage=Usage(prompt_tokens=1, output_tokens=1))
-    assert await redis.hget("octavo:{b:2}:orphan:b", "engine_output_tokens") == b"5"
+    assert await redis.hget("octavo:{b:2}:orphan:b", "engine_usage:r-0") == b"2 7 3 5 r-0"
     await write(redis, "octavo:{b:2}:orphan:b", attempt=3, usage=Usage(prompt_tokens=1, output_tokens=9))
-    assert await redis.hget("octavo:{b:2}:orphan:b", "engine_output_tokens") == b"9"
+    assert await redis.hget("octavo:{b:2}:orphan:b", "engine_usage:r-0") == b"3 1 0 9 r-0"
 
 
 async def test_without_redis_or_with_a_dead_one_nothing_breaks(redis_server: RedisServer) -> None:

@@ -73,8 +73,9 @@ async def test_a_second_sigterm_ends_at_once_and_orphans_are_written_down(
         await gateway.wait_for(lambda: gateway.has_ended)
         fields = await redis.hgetall("octavo:{b:1}:reservation:x")
         assert fields[b"tenant"] == b"alice"
-        assert (fields[b"engine_prompt_tokens"], fields[b"engine_attempt"]) == (b"4", b"0")
-        assert len(gateway.tokens("r")) <= int(fields[b"engine_output_tokens"]) < 500
+        attempt, prompt, _, output, group = fields[b"engine_usage:r"].split()
+        assert (attempt, prompt, group) == (b"0", b"4", b"r")
+        assert len(gateway.tokens("r")) <= int(output) < 500
 
 
 async def test_the_drain_deadline_ends_streams_that_are_not_done(arguments: list[str], address: str) -> None:

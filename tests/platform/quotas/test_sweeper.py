@@ -47,11 +47,11 @@ async def test_an_expired_reservation_is_settled_from_its_last_renewal(
 async def test_the_engines_own_count_wins_over_the_last_renewal(
     store: redis.Redis, sweeper: Sweeper, abandoned: Reservation
 ) -> None:
-    figures = {"engine_prompt_tokens": 7, "engine_cached_tokens": 2, "engine_output_tokens": 5}
+    figures = {"engine_usage:r-0": "0 7 2 3 r-0", "engine_usage:r-1": "1 7 7 2 r-0"}
     store.hset(abandoned.keys.reservation, mapping=figures)
     assert sweeper.sweep() == 1
     (row,) = rows(store, abandoned)
-    assert (row[b"output_tokens"], row[b"cached_tokens"], row[b"prompt_tokens"]) == (b"5", b"2", b"7")
+    assert (row[b"output_tokens"], row[b"cached_tokens"], row[b"prompt_tokens"]) == (b"5", b"7", b"7")
 
 
 async def test_live_reservations_are_left_alone(

@@ -88,7 +88,7 @@ def test_bytes_that_are_no_text_are_still_an_entry() -> None:
 
 def test_an_abandoned_request_is_a_row() -> None:
     held = {**PLAIN, "output_tokens": "3", "prompt_tokens": "7"}
-    entry = ledger_entry({**held, **abandoned_row({**held, "engine_output_tokens": "5"}, now=20.0)})
+    entry = ledger_entry({**held, **abandoned_row({**held, "engine_usage:r": "0 1 0 5 r"}, now=20.0)})
     assert (entry.output_tokens, entry.prompt_tokens) == (5, 7)
     assert (entry.ending, entry.code, entry.source) == ("failed", "internal_error", "estimated")
 
@@ -97,8 +97,7 @@ def test_whoever_saw_more_of_an_abandoned_request_is_believed() -> None:
     held = {
         "prompt_tokens": "7",
         "output_tokens": "30",
-        "engine_prompt_tokens": "9",
-        "engine_output_tokens": "5",
+        "engine_usage:r": "0 9 0 5 r",
     }
     row = abandoned_row(held, now=20.0)
     assert (row["prompt_tokens"], row["output_tokens"]) == ("9", "30")
