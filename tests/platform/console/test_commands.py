@@ -35,7 +35,7 @@ def test_a_wrong_limit_is_a_clear_error() -> None:
 
 def test_limits_are_set_changed_and_cleared() -> None:
     run("create_tenant", "Acme")
-    plaintext, _ = run("create_key", "acme")
+    run("create_key", "acme")
     key = ApiKey.objects.get()
     run("set_limit", "acme", "tokens_per_minute", "1000", "--burst", "100")
     run("set_limit", "acme", "concurrent", "4", "--key", key.public_id)
