@@ -14,9 +14,7 @@ one admission for each W tokens and class above it, and an urgent request is hel
 from collections.abc import Callable, Collection, Iterator
 
 from .lanes import Lanes
-from .request import CLASS_RANK, Request
-
-BULK = max(CLASS_RANK.values())
+from .request import BULK, CLASS_RANK, Request
 
 
 class ClassLadder:

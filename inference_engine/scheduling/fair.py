@@ -24,7 +24,6 @@ A tenant with nothing running doesn't wait for a place of one that has several a
 newest of those lets it pass and keeps its blocks meanwhile.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 
 from .class_ladder import ClassLadder, bulk_gives_way
@@ -51,7 +50,10 @@ class FairShares:
         self._ladder = ClassLadder(lambda: Lanes(of_tenant, self._order_of, KeyLane), ageing_tokens)
         self._last_left = [0.0 for _ in self._ladder.rungs]
         """By class: the counter of the tenant that last left it empty."""
-        self._num_running: Counter[str] = Counter()
+        self._running: dict[str, dict[int, Request]] = {}
+        """By tenant, by arrival number."""
+        self._with_several: dict[str, None] = {}
+        """Tenants of which more than one runs, in an order that doesn't depend on hashes."""
 
     def push(self, request: Request) -> None:
         rung = self._ladder.rungs[request.class_rank]
@@ -72,7 +74,10 @@ class FairShares:
 
     def start(self, request: Request) -> None:
         self._ladder.start(request)
-        self._num_running[request.tenant_id] += 1
+        of_tenant = self._running.setdefault(request.tenant_id, {})
+        of_tenant[request.arrival] = request
+        if len(of_tenant) > 1:
+            self._with_several[request.tenant_id] = None
         if not request.num_preemptions:
             num_new = request.num_known - request.num_computed
             cost = num_new * PROMPT_TOKEN_COST + request.num_computed * CACHED_TOKEN_COST
@@ -82,9 +87,12 @@ class FairShares:
 
     def stop(self, request: Request) -> None:
         tenant = request.tenant_id
-        self._num_running[tenant] -= 1
-        if not self._num_running[tenant]:
-            del self._num_running[tenant]
+        of_tenant = self._running[tenant]
+        del of_tenant[request.arrival]
+        if len(of_tenant) == 1:
+            del self._with_several[tenant]
+        elif not of_tenant:
+            del self._running[tenant]
 
     def charge_output(self, request: Request) -> None:
         """Called for every token of every request: as little as can be."""
@@ -99,15 +107,14 @@ class FairShares:
     def gives_way(self, runner: Request, waiting: Request) -> bool:
         return bulk_gives_way(runner, waiting)
 
-    def gives_place(self, runner: Request, waiting: Request) -> bool:
-        if bulk_gives_way(runner, waiting):
-            return True
-        return (
-            waiting.tenant_id not in self._num_running
-            and self._num_running[runner.tenant_id] > 1
-            and runner.class_rank >= waiting.class_rank
-            and runner.account.served >= waiting.account.served
-        )
+    def place_givers(self, waiting: Request) -> list[Request]:
+        """Of the most served tenant that has several running, if `waiting` is of one that has none."""
+        if waiting.tenant_id in self._running or not self._with_several:
+            return []
+        most_served = max(self._with_several, key=lambda tenant: self.accounts[tenant].served)
+        if self.accounts[most_served].served < waiting.account.served:
+            return []
+        return [r for r in self._running[most_served].values() if r.class_rank >= waiting.class_rank]
 
     def __len__(self) -> int:
         return len(self._ladder)
@@ -118,4 +125,4 @@ class FairShares:
     def _order_of(self, tenant: str, lane: Lane) -> Order:
         """Among equally served ones, those with nothing running first. (That part of an order may fall
         without a push, which the lanes may see late: it only ever decides between equals.)"""
-        return self.accounts[tenant].served, tenant in self._num_running
+        return self.accounts[tenant].served, tenant in self._running

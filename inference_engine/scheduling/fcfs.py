@@ -35,8 +35,8 @@ class FirstComeFirstServed:
     def gives_way(self, runner: Request, waiting: Request) -> bool:
         return False
 
-    def gives_place(self, runner: Request, waiting: Request) -> bool:
-        return False
+    def place_givers(self, waiting: Request) -> list[Request]:
+        return []
 
     def __len__(self) -> int:
         return len(self._lanes)

@@ -10,7 +10,7 @@ from inference_engine.contract.limits import BLOCK_SIZE
 
 from .block_pool import BlockPool
 from .kv_tables import KVTables, blocks_for
-from .request import Request, RequestState
+from .request import BULK, Request, RequestState
 from .roster import Roster
 
 
@@ -97,9 +97,9 @@ def _check_tenants(roster: Roster, kv: KVTables) -> None:
             held.setdefault(request.tenant_id, set()).update(request.block_table)
     if {tenant: len(blocks) for tenant, blocks in held.items()} != kv.num_held:
         raise BrokenInvariant(f"tenants hold other blocks than counted: {kv.num_held}")
-    running = Counter(request.class_rank for request in roster.running.values())
-    if [running[rank] for rank in range(len(roster.num_running_by_class))] != roster.num_running_by_class:
-        raise BrokenInvariant("running requests by class")
+    bulk = [request.arrival for request in roster.running.values() if request.class_rank == BULK]
+    if sorted(bulk) != sorted(roster.running_bulk):
+        raise BrokenInvariant("running bulk requests")
 
 
 def _check_sharing(roster: Roster, kv: KVTables) -> None:

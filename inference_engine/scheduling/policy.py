@@ -36,8 +36,9 @@ class QueuePolicy(Protocol):
     def gives_way(self, runner: Request, waiting: Request) -> bool:
         """Whether `runner` stops at once, for its place and for its blocks, when `waiting` is the head."""
 
-    def gives_place(self, runner: Request, waiting: Request) -> bool:
-        """The same for its place alone: it may keep its blocks, and goes on when there is a place again."""
+    def place_givers(self, waiting: Request) -> list[Request]:
+        """Who else leaves its place alone to the head of the queue: it may keep its blocks, and goes on when
+        there is a place again."""
 
     def __len__(self) -> int: ...
 

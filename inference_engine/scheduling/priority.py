@@ -39,8 +39,8 @@ class PriorityByClass:
     def gives_way(self, runner: Request, waiting: Request) -> bool:
         return bulk_gives_way(runner, waiting)
 
-    def gives_place(self, runner: Request, waiting: Request) -> bool:
-        return bulk_gives_way(runner, waiting)
+    def place_givers(self, waiting: Request) -> list[Request]:
+        return []
 
     def __len__(self) -> int:
         return len(self._ladder)

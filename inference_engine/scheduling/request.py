@@ -12,6 +12,7 @@ PENDING_TOKEN = -1
 """Stands in a chunk for the token that the step still in flight samples (lag 1)."""
 
 CLASS_RANK = {ServiceClass.INTERACTIVE: 0, ServiceClass.STANDARD: 1, ServiceClass.BULK: 2}
+BULK = CLASS_RANK[ServiceClass.BULK]
 
 
 class RequestState(Enum):

@@ -8,7 +8,7 @@ from inference_engine.contract.codes import Code, FinishReason
 
 from .groups import Groups
 from .policy import QueuePolicy
-from .request import CLASS_RANK, Request, RequestState
+from .request import BULK, Request, RequestState
 
 
 class Roster:
@@ -20,7 +20,8 @@ class Roster:
         self.by_id: dict[str, Request] = {}
         self.holders: dict[int, Request] = {}
         """Waiting requests that kept blocks when they were preempted."""
-        self.num_running_by_class = [0 for _ in CLASS_RANK]
+        self.running_bulk: dict[int, Request] = {}
+        """Those of the lowest class among them, that may have to give way."""
         self.num_waiting_by_tenant: Counter[str] = Counter()
         self.waiting_tokens_by_tenant: Counter[str] = Counter()
 
@@ -43,7 +44,8 @@ class Roster:
         self._stop_waiting(request)
         request.state = RequestState.RUNNING
         self.running[request.arrival] = request
-        self.num_running_by_class[request.class_rank] += 1
+        if request.class_rank == BULK:
+            self.running_bulk[request.arrival] = request
         self.queue.start(request)
 
     def preempt(self, request: Request) -> None:
@@ -78,7 +80,7 @@ class Roster:
 
     def _stop_running(self, request: Request) -> None:
         del self.running[request.arrival]
-        self.num_running_by_class[request.class_rank] -= 1
+        self.running_bulk.pop(request.arrival, None)
         self.queue.stop(request)
 
     def _count_waiting(self, request: Request) -> None:

@@ -109,12 +109,13 @@ class Scheduler:
         self.kv.pool.end_step(plan.step)
         self.totals.num_steps += 1
         self.totals.num_computed_tokens += plan.num_tokens
-        updates = []
-        for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
-            update = None if chunk.request.state is RequestState.FINISHED else self._settle(chunk, sampled)
-            if update is not None:
-                updates.append(update)
-        return updates
+        finished = RequestState.FINISHED
+        updates = [
+            self._settle(chunk, sampled)
+            for chunk, sampled in zip(plan.chunks, result.sampled, strict=True)
+            if chunk.request.state is not finished
+        ]
+        return [update for update in updates if update is not None]
 
     def observe_step(self, plan: StepPlan, seconds: float) -> None:
         """How long an applied step took: what the prefill budget is chosen by where there are gap targets."""

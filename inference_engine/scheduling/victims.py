@@ -1,6 +1,5 @@
 """Who among those that run may be stopped, for whom and for what. Nobody twice in one plan."""
 
-from .class_ladder import BULK
 from .request import Request
 from .roster import Roster
 
@@ -24,18 +23,16 @@ class Victims:
         ]
 
     def for_room(self, waiting: Request) -> list[Request]:
-        """Those that give way to the head of the queue."""
-        if not self._roster.num_running_by_class[BULK]:
-            return []
+        """Bulk that gives way to the head of the queue."""
         gives_way = self._roster.queue.gives_way
-        running = self._roster.running.values()
+        running = self._roster.running_bulk.values()
         return [r for r in running if gives_way(r, waiting) and self._can_stop(r, waiting)]
 
     def for_place(self, waiting: Request) -> Request | None:
         """The least deserving of those that leave their place to the head of the queue."""
-        gives_place = self._roster.queue.gives_place
-        running = self._roster.running.values()
-        givers = [r for r in running if gives_place(r, waiting) and self._can_stop(r, waiting)]
+        givers = self.for_room(waiting)
+        if not givers:
+            givers = [r for r in self._roster.queue.place_givers(waiting) if self._can_stop(r, waiting)]
         return max(givers, key=self._roster.queue.rank, default=None)
 
     def _can_stop(self, runner: Request, claimant: Request) -> bool:

@@ -82,6 +82,6 @@ def test_a_tenants_blocks_that_drift(busy):
 
 
 def test_running_counts_that_drift(busy):
-    busy.roster.num_running_by_class[2] += 1
-    with pytest.raises(BrokenInvariant, match="by class"):
+    busy.roster.running_bulk[1] = busy.requests["first"]
+    with pytest.raises(BrokenInvariant, match="running bulk"):
         busy.check_integrity()
