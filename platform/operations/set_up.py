@@ -27,6 +27,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 ENVIRONMENT = process_environment(home_from(os.environ), os.environ)
 MODEL = Path(ENVIRONMENT["OCTAVO_MODEL_DIR"])
+CACHE = Path(ENVIRONMENT["OCTAVO_CACHE_DIR"])
 
 
 class SetUpFailed(Exception):
@@ -59,7 +60,7 @@ def set_up(*, dev: bool) -> None:
     if dev:
         install_packages("Development packages", "requirements-dev.txt")
     convert_model()
-    build_kernel()
+    build_kernels()
 
 
 @contextmanager
@@ -144,27 +145,33 @@ def convert_model() -> None:
             shown.say(line)
 
 
-def build_kernel() -> None:
-    sources = sorted((ROOT / "inference_engine" / "execution" / "attention").glob("*.cpp"))
+def build_kernels() -> None:
+    """The engine would compile them itself; here somebody is looking."""
     compiler = doctor.find_compiler() or "none"
-    made_from = (
-        compiler + " ".join(sorted(doctor.cpu_flags())) + "".join(path.read_text() for path in sources)
-    )
-    if _is_stamped("kernel", made_from):
+    made_from = compiler + " ".join(sorted(doctor.cpu_flags())) + _kernel_sources()
+    if _is_stamped("kernels", made_from, CACHE):
         return
     if compiler == "none":
-        say(f"  {'Attention kernel':<22} {doctor.check_compiler().text}")
-        _stamp("kernel", made_from)
+        say(f"  {'Kernels':<22} {doctor.check_compiler().text}")
+        _stamp("kernels", made_from, CACHE)
         return
     try:
-        with stage("Attention kernel") as shown:
+        with stage("Kernels, compiled") as shown:
             program = "from inference_engine.execution.attention.build import load_kernel; load_kernel()"
-            for line in _lines_of("the attention kernel's compilation", [str(PYTHON), "-c", program]):
+            for line in _lines_of("the kernels' compilation", [str(PYTHON), "-c", program]):
                 shown.say(line)
     except SetUpFailed as problem:
-        say(f"{problem}\n  Octavo runs without it: slower, and answers are not batch-invariant.")
+        say(f"{problem}\n  Octavo runs without them: slower, and answers are not batch-invariant.")
     else:
-        _stamp("kernel", made_from)
+        _stamp("kernels", made_from, CACHE)
+
+
+def _kernel_sources() -> str:
+    folder = ROOT / "inference_engine" / "execution"
+    paths = sorted(
+        path for path in folder.rglob("*") if path.suffix in (".cpp", ".h") or path.name == "build.py"
+    )
+    return "".join(path.read_text() for path in paths)
 
 
 def _lines_of(what: str, command: list[str]) -> Iterator[str]:
@@ -198,15 +205,16 @@ def _digest(made_from: str) -> str:
     return hashlib.sha256(made_from.encode()).hexdigest()
 
 
-def _is_stamped(name: str, made_from: str) -> bool:
+def _is_stamped(name: str, made_from: str, folder: Path = VENV) -> bool:
     try:
-        return (VENV / f".octavo-{name}").read_text() == _digest(made_from)
+        return (folder / f".octavo-{name}").read_text() == _digest(made_from)
     except OSError:
         return False
 
 
-def _stamp(name: str, made_from: str) -> None:
-    (VENV / f".octavo-{name}").write_text(_digest(made_from))
+def _stamp(name: str, made_from: str, folder: Path = VENV) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f".octavo-{name}").write_text(_digest(made_from))
 
 
 if __name__ == "__main__":
