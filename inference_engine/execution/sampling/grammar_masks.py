@@ -18,20 +18,29 @@ class GrammarMasks:
     """Rows whose constraint failed: they must have no token."""
 
 
-def apply_masks(scores: Tensor, logits: Tensor, masks: GrammarMasks) -> tuple[Tensor, dict[int, Code]]:
-    """scores [R, V] with -inf where a mask forbids, and the rows that have no token, with why.
+class MaskedRows:
+    """`logits`, float32 [R, V], with -inf where a mask forbids, until `undo`."""
 
-    Copies scores where they are the logits themselves. A row whose every allowed token is forbidden for
-    another reason keeps its scores, finite as they are: it fails.
-    """
-    failures = dict(masks.failures)
-    if not masks.rows:
-        return scores, failures
-    index = torch.tensor(masks.rows)
-    masked = scores[index].masked_fill_(~masks.allowed, -torch.inf)
-    is_possible = masked.amax(1) > -torch.inf
-    for position in (~is_possible).nonzero().flatten().tolist():
-        failures[masks.rows[position]] = Code.UNSUPPORTED_FEATURE
-    target = scores.clone() if scores is logits else scores
-    target[index[is_possible]] = masked[is_possible]
-    return target, failures
+    def __init__(self, logits: Tensor, masks: GrammarMasks | None) -> None:
+        self._logits = logits
+        self._before: tuple[Tensor, Tensor] | None = None
+        self.failures: dict[int, Code] = {} if masks is None else dict(masks.failures)
+        """Rows that have no token, with why; those whose every allowed token is otherwise forbidden are among
+        them, and stay as they are."""
+        if masks is not None and masks.rows:
+            self._mask(masks)
+
+    def undo(self) -> None:
+        if self._before is not None:
+            index, rows = self._before
+            self._logits[index] = rows
+
+    def _mask(self, masks: GrammarMasks) -> None:
+        index = torch.tensor(masks.rows)
+        before = self._logits[index]
+        masked = before.masked_fill(~masks.allowed, -torch.inf)
+        is_possible = masked.amax(1) > -torch.inf
+        for position in (~is_possible).nonzero().flatten().tolist():
+            self.failures[masks.rows[position]] = Code.UNSUPPORTED_FEATURE
+        self._before = index, before
+        self._logits[index[is_possible]] = masked[is_possible]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from inference_engine.contract.codes import Code
 from inference_engine.execution.sampling.filters import Filters, draw_filtered
-from inference_engine.execution.sampling.grammar_masks import GrammarMasks, apply_masks
+from inference_engine.execution.sampling.grammar_masks import GrammarMasks, MaskedRows
 from inference_engine.execution.sampling.logprobs import row_logprobs
 from inference_engine.execution.sampling.penalties import LogitEdits
 from inference_engine.execution.sampling.philox import uniforms
@@ -38,31 +38,27 @@ class Sampler:
         temperatures = _temperatures(rows)
         finite = _finite_rows(logits, temperatures)
         edits = LogitEdits(logits, rows)
+        masked = MaskedRows(logits, masks)
         try:
-            tokens, failures = self._choose(logits, masks, temperatures, finite, rows)
+            tokens = self._choose(logits, temperatures, finite, rows)
         finally:
+            masked.undo()
             edits.undo()
         sampled = _sampled(logits, tokens, finite, rows)
-        for index, code in failures.items():
+        for index, code in masked.failures.items():
             sampled[index] = SampledToken(PENDING_TOKEN, failure=code)
         return sampled
 
     def _choose(
-        self,
-        logits: Tensor,
-        masks: GrammarMasks | None,
-        temperatures: Tensor,
-        finite: Tensor,
-        rows: Sequence[SamplingRow],
-    ) -> tuple[Tensor, dict[int, Code]]:
-        """int64 [R] from edited logits, and the rows that have no token."""
-        allowed, failures = (logits, {}) if masks is None else apply_masks(logits, logits, masks)
-        tokens = first_argmax(allowed)
+        self, logits: Tensor, temperatures: Tensor, finite: Tensor, rows: Sequence[SamplingRow]
+    ) -> Tensor:
+        """int64 [R] from edited logits."""
+        tokens = first_argmax(logits)
         is_random = (finite & (temperatures > 0)).tolist()
         random = [index for index, draws in enumerate(is_random) if draws]
         if random:
-            self._draw(allowed, temperatures, random, rows, tokens)
-        return tokens, failures
+            self._draw(logits, temperatures, random, rows, tokens)
+        return tokens
 
     def _draw(
         self,
