@@ -1,5 +1,6 @@
 """What is made of settings and model files, and that the torch-free half stays so."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from inference_engine.contract.limits import MAX_FRAME_BYTES
+from inference_engine.contract.requests import Constraint, ConstraintKind
+from inference_engine.execution.environment import prepare_environment
 from inference_engine.execution.model_files import load_model_files
 from inference_engine.serving.settings import Settings
-from inference_engine.serving.startup import StartupError, describe, load_runner, make_scheduler
+from inference_engine.serving.startup import Loaded, StartupError, describe, load_runner, make_scheduler
 from stand_ins.engine_process import ROOT
-from stand_ins.tiny_model import CONTEXT_LENGTH, END_ID, tiny_model_dir
+from stand_ins.loop_under_test import CEILING_S, generate
+from stand_ins.tiny_model import CONTEXT_LENGTH, END_ID, VOCAB_SIZE, tiny_model_dir
 
 
 @pytest.fixture
@@ -63,3 +67,54 @@ def test_a_fake_engine_never_imports_torch() -> None:
     command = [sys.executable, "-c", program]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "False"
+
+
+@pytest.fixture(scope="module")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random weights behind a real tokenizer. Torch is imported here, once its environment is set."""
+    prepare_environment(threads=2)
+    from tiny_models import save_tiny_llama
+
+    folder = tiny_model_dir(tmp_path_factory.mktemp("small"))
+    names = ("tokenizer.json", "tokenizer_config.json")
+    kept = {name: (folder / name).read_bytes() for name in names}
+    save_tiny_llama(folder, vocab_size=VOCAB_SIZE, eos_token_id=END_ID, num_hidden_layers=1)
+    for name, content in kept.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def small_settings(folder: Path, **fields: object) -> Settings:
+    limits = {"max_running": 2, "max_step_tokens": 8, "num_blocks": 8, "threads": 1, "backend": "reference"}
+    return Settings(model_dir=folder, address="unix:/run/e.sock", **{**limits, **fields})
+
+
+def load(settings: Settings, **changes: object) -> tuple[Loaded, list[str]]:
+    stages: list[str] = []
+    files = replace(load_model_files(settings.model_dir), **changes)
+    return load_runner(settings, files, lambda stage, done, total: stages.append(stage)), stages
+
+
+def test_a_model_serves_constraints_once_their_compiler_stands_ready(small_model: Path) -> None:
+    loaded, stages = load(small_settings(small_model, grammar_threads=1))
+    assert stages[0] == "loading" and stages[-1] == "grammars"
+    assert loaded.compiler is not None
+    try:
+        constraint = Constraint(kind=ConstraintKind.REGEX, source="a|b")
+        matcher = loaded.compiler.compile(generate("r", constraint=constraint)).result(CEILING_S)
+        assert matcher.vocabulary.size == VOCAB_SIZE
+    finally:
+        loaded.compiler.close()
+
+
+def test_constraints_can_be_turned_off(small_model: Path) -> None:
+    loaded, stages = load(small_settings(small_model, grammar_threads=0))
+    assert loaded.compiler is None and "grammars" not in stages
+
+
+def test_a_tokenizer_that_can_t_be_read_costs_the_constraints_only(small_model: Path) -> None:
+    unreadable = json.dumps({"model": {"type": "Mystery"}}).encode()
+    loaded, _ = load(small_settings(small_model), tokenizer_json=unreadable)
+    assert loaded.compiler is None and loaded.runner.num_blocks == 8
+    without_end, _ = load(small_settings(small_model), end_ids=[])
+    assert without_end.compiler is None
