@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from inference_engine.contract.codes import FinishReason
-from inference_engine.contract.events import Accepted
+from inference_engine.contract.events import Accepted, TokenLogprobs
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.execution.model_runner import ModelRunner
@@ -69,6 +69,7 @@ class Trace:
     token_ids: list[int] = field(default_factory=list)
     rows: list[Tensor] = field(default_factory=list)
     finish: FinishReason | None = None
+    prompt_logprobs: list[TokenLogprobs] | None = None
 
     @property
     def logits(self) -> Tensor:
@@ -151,3 +152,6 @@ class EngineHarness:
             trace.token_ids += update.token_ids
             trace.rows.append(row_of[update.request.request_id])
             trace.finish = update.finish
+            if update.prompt_logprobs is not None:
+                assert trace.prompt_logprobs is None
+                trace.prompt_logprobs = update.prompt_logprobs

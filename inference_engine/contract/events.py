@@ -33,6 +33,9 @@ class Delta(Message, frozen=True, tag="delta", kw_only=True):
     token_ids: list[int]
     logprobs: list[TokenLogprobs] | None = None
     """One entry for each token id when the request asked for logprobs."""
+    prompt_logprobs: list[TokenLogprobs] | None = None
+    """With the first Delta, which may have no token ids, where asked for: of all the prompt but its first
+    token."""
 
 
 class Usage(Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -45,6 +45,8 @@ class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Model end ids do not stop the request; the request's own stop_token_ids still do."""
     logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     """None: no logprobs; 0: the chosen token's only; n: the n most likely as well."""
+    prompt_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    """The same of the prompt's tokens but the first. The whole prompt is then computed: no cache is used."""
     presence_penalty: Penalty = 0.0
     """Taken from the logit of every token that is among the outputs."""
     frequency_penalty: Penalty = 0.0

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from inference_engine.constraints.masks import MaskFiller
 from inference_engine.constraints.vocabulary import Vocabulary
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import TokenLogprobs
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.attention.select import choose_backend
@@ -21,11 +23,12 @@ from inference_engine.execution.model_loading import LoadedModel, load_model
 from inference_engine.execution.numerics import choose_dtype, dtype_name
 from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
 from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.prompt_scores import score_prompts
 from inference_engine.execution.sampling.adjustments import Adjustments
 from inference_engine.execution.sampling.sampler import Sampler
 from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
 from inference_engine.execution.weight_files import find_weight_files, weights_revision
-from inference_engine.scheduling.step_plan import StepPlan, StepResult
+from inference_engine.scheduling.step_plan import PENDING_TOKEN, SampledToken, StepPlan, StepResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class ModelRunner:
         self._sampler = Sampler()
         self._pending = PendingTokens()
         self._adjustments = Adjustments()
+        self._prompt_scores: dict[int, list[TokenLogprobs] | None] = {}
+        """Of the step that is being run."""
         self._masks: MaskFiller | None = None
         self._probe: ProbeReport | None = None
 
@@ -117,8 +122,16 @@ class ModelRunner:
             constrained.advance(tokens)
         sampled = iter(tokens)
         result = StepResult([next(sampled) if chunk.samples else None for chunk in plan.chunks])
+        self._add_prompt_logprobs(result)
         self._pending.remember(plan, result)
         return result
+
+    def _add_prompt_logprobs(self, result: StepResult) -> None:
+        for index, found in self._prompt_scores.items():
+            if found is None:
+                result.sampled[index] = SampledToken(PENDING_TOKEN, failure=Code.NON_FINITE_LOGITS)
+            else:
+                result.prompt_logprobs[index] = found
 
     @torch.inference_mode()
     def run_logits(self, plan: StepPlan) -> Tensor:
@@ -134,6 +147,7 @@ class ModelRunner:
         module = self.model.module
         step = PackedStep(self.backend, self.pool.layers, inputs.metadata)
         states = hidden_states(module, inputs.token_ids, step)
+        self._prompt_scores = score_prompts(module, states, inputs.chunks)
         if not len(inputs.sampled_rows):
             return states.new_empty(0, self.model.vocab_size, dtype=torch.float32)
         return logits_of_rows(module, states, inputs.sampled_rows)

@@ -25,6 +25,7 @@ PADDING_ID = 0
 
 @dataclass(frozen=True, slots=True)
 class StepInputs:
+    chunks: list[ScheduledChunk]
     token_ids: Tensor
     """int64 [T], padding included."""
     metadata: AttentionMetadata
@@ -51,7 +52,7 @@ def build_inputs(
         for chunk, ids, adjustment in zip(chunks, token_ids, adjustments, strict=True)
         if chunk.samples
     ]
-    return StepInputs(torch.from_numpy(ids), metadata, metadata.last_rows()[samples], rows)
+    return StepInputs(chunks, torch.from_numpy(ids), metadata, metadata.last_rows()[samples], rows)
 
 
 def sampling_row(chunk: ScheduledChunk, last_id: int, adjustment: Adjustment | None) -> SamplingRow:

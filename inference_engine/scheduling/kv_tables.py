@@ -40,7 +40,7 @@ class KVTables:
         found = Found(matched, None, request.num_computed)
         if matched:
             found.num_tokens = (len(request.block_table) + len(matched)) * BLOCK_SIZE
-        if request.leader is not None and not request.block_table:
+        if request.leader is not None and not request.block_table and not request.is_scoring:
             fork = _fork(request, request.leader)
             return fork if fork.num_tokens > found.num_tokens else found
         return found
@@ -48,7 +48,7 @@ class KVTables:
     def match(self, request: Request) -> list[int]:
         """Cached blocks that would follow the request's own."""
         first, last = len(request.block_table), (request.num_known - 1) // BLOCK_SIZE
-        if not self._enable_prefix_cache or request.num_computed < first * BLOCK_SIZE:
+        if not self._enable_prefix_cache or request.is_scoring or request.num_computed < first * BLOCK_SIZE:
             return []
         return self.index.match(request, first, last)
 

@@ -4,7 +4,7 @@ from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import TokenLogprobs
 
 from .request import Request
-from .step_plan import RequestUpdate, SampledToken, ScheduledChunk
+from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
 
 
 def confirm(chunk: ScheduledChunk) -> int:
@@ -22,6 +22,20 @@ def confirm(chunk: ScheduledChunk) -> int:
     request.num_in_flight -= 1
     request.num_pending -= chunk.samples
     return num_again
+
+
+def keep_prompt_logprobs(plan: StepPlan, result: StepResult) -> None:
+    """Those of positions that were computed again are known already."""
+    for index, found in result.prompt_logprobs.items():
+        chunk = plan.chunks[index]
+        known = chunk.request.prompt_logprobs
+        if known is not None:
+            known += found[max(0, len(known) - chunk.start) :]
+
+
+def hand_out_prompt_logprobs(update: RequestUpdate) -> None:
+    request = update.request
+    update.prompt_logprobs, request.prompt_logprobs = request.prompt_logprobs, None
 
 
 def failure_of(chunk: ScheduledChunk, sampled: SampledToken | None) -> Code | None:

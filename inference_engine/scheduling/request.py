@@ -3,6 +3,7 @@
 from enum import Enum
 
 from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.events import TokenLogprobs
 from inference_engine.contract.requests import Generate, ServiceClass
 
 from .output_matcher import OutputMatcher
@@ -64,6 +65,7 @@ class Request:
         "output_ids",
         "preempted_at",
         "prompt_ids",
+        "prompt_logprobs",
         "queued_clock",
         "queued_tokens",
         "request_id",
@@ -136,6 +138,10 @@ class Request:
         self.queued_tokens = 0
         """Tokens it had to compute when it last joined the queue."""
         self.cached_tokens = 0
+        self.prompt_logprobs: list[TokenLogprobs] | None = None
+        """Of the prompt's tokens from the second on, as they are computed, until they are handed out."""
+        if self.sampling.prompt_logprobs is not None:
+            self.prompt_logprobs = []
         self.num_chunks = 0
         self.num_preemptions = 0
         self.num_recomputed_tokens = 0
@@ -153,6 +159,11 @@ class Request:
     def is_ending(self) -> bool:
         """The token in flight is its last, whatever it turns out to be."""
         return self.num_pending > 0 and len(self.output_ids) + self.num_pending >= self.max_tokens
+
+    @property
+    def is_scoring(self) -> bool:
+        """Needs every row of its prompt: computed tokens of others are of no use to it."""
+        return self.prompt_logprobs is not None and len(self.prompt_logprobs) < self.num_prompt - 1
 
     def can_be_preempted_for(self, other: "Request") -> bool:
         """Never twice without progress; for an equal not before as many tokens are new as were computed

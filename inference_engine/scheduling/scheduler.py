@@ -20,7 +20,7 @@ from .inspection import Totals, stats
 from .intake import clamped_max_tokens, refusal, unmatched
 from .integrity import check_integrity
 from .kv_tables import KVTables
-from .outcome import confirm, failure_of, take_token
+from .outcome import confirm, failure_of, hand_out_prompt_logprobs, keep_prompt_logprobs, take_token
 from .output_matcher import OutputMatcher
 from .pace import Pace
 from .planner import StepPlanner
@@ -109,6 +109,8 @@ class Scheduler:
         self.kv.pool.end_step(plan.step)
         self.totals.num_steps += 1
         self.totals.num_computed_tokens += plan.num_tokens
+        if result.prompt_logprobs:
+            keep_prompt_logprobs(plan, result)
         finished = RequestState.FINISHED
         updates = [
             self._settle(chunk, sampled)
@@ -170,6 +172,8 @@ class Scheduler:
         if sampled is None or not chunk.samples:
             return None
         update = take_token(request, sampled)
+        if request.prompt_logprobs is not None:
+            hand_out_prompt_logprobs(update)
         if update.token_ids:
             self.totals.output_tokens += 1
             self.roster.queue.charge_output(request)

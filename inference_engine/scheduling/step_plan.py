@@ -51,6 +51,8 @@ class SampledToken:
 class StepResult:
     sampled: list[SampledToken | None]
     """Aligned with the plan's chunks; None where a chunk doesn't sample."""
+    prompt_logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
+    """By index of a chunk that was asked for them: of positions start + 1 on, as far as the prompt goes."""
 
     @classmethod
     def failed(cls, plan: StepPlan, code: Code) -> "StepResult":
@@ -68,3 +70,4 @@ class RequestUpdate:
     finish: FinishReason | None = None
     code: Code | None = None
     stop_token_id: int | None = None
+    prompt_logprobs: list[TokenLogprobs] | None = None

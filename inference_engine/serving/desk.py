@@ -146,7 +146,7 @@ class Desk:
             live = self.live.find(update.request.request_id, update.request.attempt)
             if live is None:
                 continue
-            if update.token_ids:
+            if update.token_ids or update.prompt_logprobs is not None:
                 live.first_token_at = now if live.first_token_at is None else live.first_token_at
                 self._post_delta(live, update)
             if update.finish is not None:
@@ -156,7 +156,11 @@ class Desk:
     def _post_delta(self, live: LiveRequest, update: RequestUpdate) -> None:
         request_id, attempt = live.key
         delta = Delta(
-            request_id=request_id, attempt=attempt, token_ids=update.token_ids, logprobs=update.logprobs
+            request_id=request_id,
+            attempt=attempt,
+            token_ids=update.token_ids,
+            logprobs=update.logprobs,
+            prompt_logprobs=update.prompt_logprobs,
         )
         self._mail.post(live.session_id, delta, len(update.token_ids))
 

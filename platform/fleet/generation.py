@@ -135,4 +135,5 @@ def _joined(first: Delta, second: Delta) -> Delta:
         attempt=second.attempt,
         token_ids=first.token_ids + second.token_ids,
         logprobs=logprobs,
+        prompt_logprobs=second.prompt_logprobs if first.prompt_logprobs is None else first.prompt_logprobs,
     )

@@ -52,6 +52,7 @@ SAMPLING = SamplingParams(
     stop_token_ids=(5, 70000),
     ignore_eos=True,
     logprobs=3,
+    prompt_logprobs=2,
     presence_penalty=0.5,
     frequency_penalty=-1.5,
     repetition_penalty=1.25,
@@ -122,6 +123,7 @@ FROM_ENGINE: dict[str, EngineMessage] = {
         attempt=2,
         token_ids=[7],
         logprobs=[TokenLogprobs(logprob=-0.5, top=[(7, -0.5), (8, -1.25)])],
+        prompt_logprobs=[TokenLogprobs(logprob=-2.5, top=[(9, -0.25)])],
     ),
     "finished": Finished(
         request_id="req-1",
