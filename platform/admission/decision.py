@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from admission.facts import FleetFacts, FleetLoad, RequestFacts, Rules
+from api_keys.networks import is_within
 from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import ServiceClass
@@ -50,9 +51,15 @@ def standing(principal: Principal, request: RequestFacts) -> Denied | None:
     """What the policy says of this request, whatever the load; also asked again while a stream is open."""
     if principal.is_suspended:
         return Denied(Code.INSUFFICIENT_PERMISSIONS, "This account is suspended.")
+    if not is_within(principal.allowed_networks, request.address):
+        return wrong_network()
     if not principal.may_use(request.model):
         return model_not_found(request.model)
     return None
+
+
+def wrong_network() -> Denied:
+    return Denied(Code.INSUFFICIENT_PERMISSIONS, "This API key may not be used from this address.")
 
 
 def class_of(tier: str | None, granted: ServiceClass) -> ServiceClass:

@@ -20,6 +20,8 @@ class RequestFacts:
     """As the client names it."""
     features: frozenset[Feature] = frozenset()
     """What it uses beyond plain generation."""
+    address: str = ""
+    """Where it comes from; a key may be for some networks only."""
 
 
 @dataclass(frozen=True, slots=True)

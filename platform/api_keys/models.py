@@ -3,6 +3,7 @@
 from django.db import models
 from django.utils import timezone
 
+from api_keys.networks import validate_networks
 from api_keys.scopes import default_scopes, validate_scopes
 from tenants.models import ModelAccess, Tenant
 
@@ -20,6 +21,12 @@ class ApiKey(ModelAccess):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="api_keys")
     scopes = models.JSONField(
         default=default_scopes, validators=[validate_scopes], help_text="What the key may be used for."
+    )
+    allowed_networks = models.JSONField(
+        null=True,
+        blank=True,
+        validators=[validate_networks],
+        help_text='Where it may be used from, e.g. ["10.0.0.0/8"]; empty: anywhere.',
     )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: never.")

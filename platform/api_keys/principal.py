@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from api_keys.models import ApiKey
+from api_keys.networks import Network, parse_networks
 from api_keys.scopes import Scope
 from inference_engine.contract.requests import ServiceClass
 from quotas.limits import LimitRule
@@ -35,6 +36,8 @@ class Principal:
     features: frozenset[str] | None = None
     """None: every feature."""
     queue_timeout_s: float | None = None
+    allowed_networks: tuple[Network, ...] | None = None
+    """None: from anywhere."""
     scopes: frozenset[str] = frozenset({Scope.INFERENCE.value})
     generation: int = 0
     """Of the cache it was loaded into; another one now means that what was known may be out of date."""
@@ -68,6 +71,7 @@ def principal_of(key: ApiKey, generation: int, limits: tuple[LimitRule, ...] = (
         features=None if tenant.features is None else frozenset(tenant.features),
         queue_timeout_s=tenant.queue_timeout_seconds,
         allowed_models=_both(tenant.allowed_models, key.allowed_models),
+        allowed_networks=parse_networks(key.allowed_networks),
         scopes=frozenset(key.scopes),
         generation=generation,
     )

@@ -14,7 +14,7 @@ from audit.services import record
 from tenants.models import Tenant
 from tenants.policy_epochs import raise_policy_epoch
 
-CHANGEABLE = frozenset({"name", "scopes", "expires_at", "allowed_models"})
+CHANGEABLE = frozenset({"name", "scopes", "expires_at", "allowed_models", "allowed_networks"})
 
 
 @transaction.atomic
@@ -24,6 +24,7 @@ def create_key(
     *,
     expires_at: datetime | None = None,
     allowed_models: list[str] | None = None,
+    allowed_networks: list[str] | None = None,
     scopes: list[str] | None = None,
     actor: str = "system",
 ) -> tuple[ApiKey, str]:
@@ -39,6 +40,7 @@ def create_key(
         tenant=tenant,
         expires_at=expires_at,
         allowed_models=allowed_models,
+        allowed_networks=allowed_networks,
         scopes=default_scopes() if scopes is None else scopes,
     )
     key.full_clean()

@@ -41,6 +41,7 @@ class Exchange:
         self.is_started = False
         self.stream: EventStream | None = None
         """While events are being sent."""
+        self._client: tuple[str, int] | None = scope.get("client")
         self._headers: list[tuple[bytes, bytes]] = list(scope["headers"])
         self._receive = receive
         self._send = send
@@ -48,6 +49,11 @@ class Exchange:
         self._extra: dict[str, str] = {}
 
     # the request
+
+    @property
+    def address(self) -> str:
+        """Of the client, or of the proxy in front; empty over a unix socket."""
+        return (self._client or ("",))[0]
 
     def header(self, name: bytes) -> bytes | None:
         """The first one of that name; `name` in lower case."""

@@ -33,7 +33,7 @@ async def serve(
     text = await services.texts.get(description)
     answer = make_format(exchange.id, order, description.fingerprint, text)
     output = StreamedOutput(exchange, answer, order) if order.stream else WholeOutput(exchange, answer, order)
-    facts = facts_of(order, exchange.request_id, description)
+    facts = facts_of(order, exchange.request_id, description, exchange.address)
     load = services.fleet.load(order.model)
     async with gate(principal, facts, fleet_facts_of(order, description), load) as admission:
         exchange.add_headers(admission.headers())

@@ -1,7 +1,8 @@
 """GET /v1/models and /v1/models/{id}, and what a model's name in a request stands for."""
 
-from admission.decision import model_not_found
+from admission.decision import model_not_found, wrong_network
 from api_keys.authentication import authenticate
+from api_keys.networks import is_within
 from api_keys.principal import Principal
 from gateway.exchange import Exchange
 from gateway.services import Services
@@ -12,7 +13,7 @@ OWNER = "octavo"
 
 
 async def list_models(exchange: Exchange, services: Services) -> None:
-    principal = await authenticate(exchange.header(b"authorization"))
+    principal = await _caller(exchange)
     models = sorted(services.fleet.models().items())
     data = [_shaped(description) for name, description in models if principal.may_use(name)]
     await exchange.send_json(200, {"object": "list", "data": data})
@@ -20,12 +21,20 @@ async def list_models(exchange: Exchange, services: Services) -> None:
 
 async def show_model(exchange: Exchange, services: Services) -> None:
     """The id is the rest of the path, slashes included."""
-    principal = await authenticate(exchange.header(b"authorization"))
+    principal = await _caller(exchange)
     name = principal.model_named(exchange.path.removeprefix(MODELS_PATH))
     description = services.fleet.models().get(name)
     if description is None or not principal.may_use(name):
         raise model_not_found(name)
     await exchange.send_json(200, _shaped(description))
+
+
+async def _caller(exchange: Exchange) -> Principal:
+    """For what passes no gate. Raises Denied."""
+    principal = await authenticate(exchange.header(b"authorization"))
+    if not is_within(principal.allowed_networks, exchange.address):
+        raise wrong_network()
+    return principal
 
 
 def described(services: Services, principal: Principal, name: str) -> Description:

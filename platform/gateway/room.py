@@ -30,7 +30,7 @@ def check_room(description: Description, prompts: list[list[int]]) -> None:
         )
 
 
-def facts_of(order: Order, request_id: str, description: Description) -> RequestFacts:
+def facts_of(order: Order, request_id: str, description: Description, address: str = "") -> RequestFacts:
     """For the gate: prompts, each once, and outputs of all choices together."""
     max_tokens = order.max_tokens
     if max_tokens is not None:
@@ -45,6 +45,7 @@ def facts_of(order: Order, request_id: str, description: Description) -> Request
         user=order.user,
         metadata=order.metadata,
         service_tier=order.service_tier,
+        address=address,
         features=features_of(order),
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 from admission.decision import Admit, class_of, decide
 from admission.facts import FleetFacts, FleetLoad, RequestFacts, Rules
+from api_keys.networks import parse_networks
 from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import ServiceClass
@@ -22,6 +23,7 @@ DEFAULT = 256
 RULES = Rules(default_output_tokens=DEFAULT, shed_waiting=100)
 BUSY = FleetLoad(num_ready=1, num_waiting=80)
 INTERACTIVE, STANDARD, BULK = ServiceClass
+HOME = parse_networks(["10.0.0.0/8"])
 
 
 def decided(
@@ -43,6 +45,8 @@ def decided(
         ({"is_suspended": True, "model": "other"}, Code.INSUFFICIENT_PERMISSIONS, None, None),
         ({"allowed_models": frozenset({"other"})}, Code.MODEL_NOT_FOUND, "model", None),
         ({"allowed_models": frozenset()}, Code.MODEL_NOT_FOUND, "model", None),
+        ({"allowed_networks": HOME, "address": "192.0.2.1"}, Code.INSUFFICIENT_PERMISSIONS, None, None),
+        ({"allowed_networks": HOME}, Code.INSUFFICIENT_PERMISSIONS, None, None),
         ({"prompt_tokens": 1000}, Code.CONTEXT_LENGTH_EXCEEDED, None, None),
         ({"prompt_tokens": 5000}, Code.CONTEXT_LENGTH_EXCEEDED, None, None),
         ({"prompt_tokens": 600}, Code.KV_POOL_EXCEEDED, None, None),
@@ -100,6 +104,7 @@ def test_a_refusal_names_the_limit_and_its_value() -> None:
         ({"fleet": None, "max_tokens": 10**6}, 10**6),
         ({"fleet": None, "max_tokens": None}, DEFAULT),
         ({"allowed_models": frozenset({"m", "other"})}, 50),
+        ({"allowed_networks": HOME, "address": "10.1.2.3"}, 50),
         ({"max_context_tokens": 120}, 20),
         ({"max_context_tokens": 101, "fleet": None}, 1),
         ({"max_tokens": None, "default_output_tokens": 33}, 33),
