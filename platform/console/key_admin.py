@@ -50,6 +50,7 @@ class ApiKeyAdmin(UndeletableAdmin):
         "scopes",
         "expires_at",
         "allowed_models",
+        "allowed_networks",
         "public_id",
         "created_at",
         "revoked_at",

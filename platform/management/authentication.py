@@ -6,6 +6,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from api_keys.models import ApiKey
+from api_keys.networks import is_within, parse_networks
 from api_keys.scopes import Scope
 from api_keys.secrets_format import parse_authorization
 from api_keys.selectors import find_key, known_secret_of
@@ -23,6 +24,8 @@ class ManagementKeyAuthentication(BaseAuthentication):
             raise PermissionDenied("This API key is not for management.")
         if key.tenant.status == TenantStatus.SUSPENDED:
             raise PermissionDenied("This account is suspended.")
+        if not is_within(parse_networks(key.allowed_networks), request.META.get("REMOTE_ADDR", "")):
+            raise PermissionDenied("This API key may not be used from this address.")
         return KeyCaller(key), key
 
     def authenticate_header(self, request: Request) -> str:

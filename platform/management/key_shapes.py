@@ -18,6 +18,14 @@ class KeySerializer(serializers.ModelSerializer):
         child=serializers.ChoiceField(Scope.choices), min_length=1, max_length=len(Scope), required=False
     )
     allowed_models = ModelNamesField(required=False)
+    allowed_networks = serializers.ListField(
+        child=serializers.CharField(max_length=64),
+        min_length=1,
+        max_length=100,
+        allow_null=True,
+        required=False,
+        help_text="Where it may be used from; null: anywhere.",
+    )
     is_usable = serializers.BooleanField(read_only=True)
 
     class Meta:
@@ -28,6 +36,7 @@ class KeySerializer(serializers.ModelSerializer):
             "name",
             "scopes",
             "allowed_models",
+            "allowed_networks",
             "created_at",
             "expires_at",
             "revoked_at",

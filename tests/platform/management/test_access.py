@@ -65,6 +65,16 @@ def test_a_revoked_or_expired_key_is_refused_on_its_next_request(alice: Caller, 
     assert [alice.get("keys/").status, bob.get("keys/").status] == [401, 401]
 
 
+def test_a_key_is_used_from_its_networks_only(alice: Caller, bob: Caller) -> None:
+    assert alice.key is not None
+    path = f"keys/{alice.key.public_id}/"
+    assert bob.patch(path, {"allowed_networks": ["nowhere"]}).error["param"] == "allowed_networks"
+    assert bob.patch(path, {"allowed_networks": ["10.0.0.0/8"]}).json["allowed_networks"] == ["10.0.0.0/8"]
+    assert alice.get("keys/").error["code"] == "insufficient_permissions"
+    assert bob.patch(path, {"allowed_networks": ["127.0.0.0/8"]}).status == 200
+    assert alice.get("keys/").status == 200
+
+
 def test_a_suspended_tenants_keys_are_refused(alice: Caller) -> None:
     assert alice.tenant is not None
     suspend_tenant(alice.tenant)
