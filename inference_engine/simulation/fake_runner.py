@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inference_engine.contract.events import TokenLogprobs
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.step_plan import SampledToken, ScheduledChunk, StepPlan, StepResult
 
@@ -46,7 +47,8 @@ class FakeRunner:
         seconds = self._speed.step_ms / 1e3 + self._speed.token_us / 1e6 * plan.num_tokens
         if seconds > 0:
             time.sleep(seconds)
-        return StepResult([self._sample(chunk) if chunk.samples else None for chunk in plan.chunks])
+        sampled = [self._sample(chunk) if chunk.samples else None for chunk in plan.chunks]
+        return StepResult(sampled, _prompt_logprobs(plan))
 
     def _sample(self, chunk: ScheduledChunk) -> SampledToken:
         request = chunk.request
@@ -64,6 +66,18 @@ class FakeRunner:
             return SampledToken(token_id)
         others = [self._ids[(position + rank) % len(self._ids)] for rank in range(wanted)]
         return SampledToken(token_id, -0.5, [(other, -0.5 * (rank + 1)) for rank, other in enumerate(others)])
+
+
+def _prompt_logprobs(plan: StepPlan) -> dict[int, list[TokenLogprobs]]:
+    """By position alone, as the real runner aligns them."""
+    found: dict[int, list[TokenLogprobs]] = {}
+    for index, chunk in enumerate(plan.chunks):
+        request = chunk.request
+        if request.sampling.prompt_logprobs is not None:
+            last = min(chunk.start + len(chunk.token_ids), request.num_prompt - 1)
+            positions = range(chunk.start + 1, last + 1)
+            found[index] = [TokenLogprobs(logprob=-1 / (1 + position)) for position in positions]
+    return found
 
 
 def _draw(request: Request, position: int) -> int:

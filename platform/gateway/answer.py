@@ -19,11 +19,14 @@ class Collected:
     texts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprobs] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprobs] | None = None
 
     def add(self, piece: Piece) -> None:
         self.texts.append(piece.text)
         self.token_ids += piece.token_ids
         self.logprobs += piece.logprobs
+        if piece.prompt_logprobs is not None:
+            self.prompt_logprobs = piece.prompt_logprobs
 
 
 class AnswerFormat(Protocol):

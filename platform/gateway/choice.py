@@ -21,6 +21,8 @@ class Piece:
     text: str
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprobs] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprobs] | None = None
+    """Once, where they were asked for."""
 
 
 class Choice:
@@ -44,6 +46,7 @@ class Choice:
         """Output tokens up to a stop match."""
         self.cached_tokens = 0
         self.finish_reason: str | None = None
+        self._has_prompt_logprobs = False
 
     async def accepted(self) -> None:
         """Wait until the engine has taken it. Raises Denied where it refuses, GenerationFailed."""
@@ -65,9 +68,16 @@ class Choice:
         if piece.stopped:
             self.finish_reason = "stop"
             self.generation.abort()
+        prompt = self._first_prompt_logprobs(delta)
         if count == len(delta.token_ids):
-            return Piece(piece.text, delta.token_ids, delta.logprobs or [])
-        return Piece(piece.text, delta.token_ids[:count], (delta.logprobs or [])[:count])
+            return Piece(piece.text, delta.token_ids, delta.logprobs or [], prompt)
+        return Piece(piece.text, delta.token_ids[:count], (delta.logprobs or [])[:count], prompt)
+
+    def _first_prompt_logprobs(self, delta: Delta) -> list[TokenLogprobs] | None:
+        """Another engine that took the request over sends them again."""
+        found = None if self._has_prompt_logprobs else delta.prompt_logprobs
+        self._has_prompt_logprobs = self._has_prompt_logprobs or found is not None
+        return found
 
     def end(self, finished: Finished) -> Piece:
         """Raises Denied where the engine gave the request up."""

@@ -14,8 +14,6 @@ from gateway.order import order_of
 from gateway.prompts import echoes_of, encode_prompts
 from gateway.services import Services
 from gateway.strict_json import StrictDecoder
-from inference_engine.contract.codes import Code
-from tenants.errors import Denied
 
 DEFAULT_MAX_TOKENS = 16
 """The interface's own default."""
@@ -31,7 +29,7 @@ async def completions(exchange: Exchange, services: Services) -> None:
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
     body: CompletionBody = _decoder.decode(raw)
-    _check(body)
+    check_neutral(body, NEUTRAL)
     description = described(services, principal, body.model)
     text = await services.texts.get(description)
     prompts = await encode_prompts(body.prompt, text, description)
@@ -46,10 +44,3 @@ async def _serve(exchange: Exchange, services: Services, principal: Principal, r
         echoes=echoes_of(body.prompt, prompts, text) if body.echo else None,
     )
     await serve(exchange, services, principal, order, description, CompletionFormat)
-
-
-def _check(body: CompletionBody) -> None:
-    check_neutral(body, NEUTRAL)
-    if body.echo and body.logprobs is not None:
-        message = "'logprobs' of an echoed prompt are not supported by this server yet."
-        raise Denied(Code.UNSUPPORTED_PARAMETER, message, param="logprobs")

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gateway.answer import Collected, identity_of
@@ -9,6 +10,7 @@ from gateway.choice import Choice, Piece
 from gateway.chunks import NULL, ChunkWriter, encode
 from gateway.order import Order
 from gateway.token_names import CompletionLogprobs
+from inference_engine.contract.events import TokenLogprobs
 from text.model_text import ModelText
 
 _EMPTY = b'"text":""'
@@ -22,7 +24,7 @@ class CompletionFormat:
         self._logprobs: dict[int, CompletionLogprobs] = defaultdict(lambda: CompletionLogprobs(text))
 
     def opening(self, choice: Choice) -> bytes:
-        echo = self._echo(choice)
+        echo = "" if self._awaits_prompt() else self._echo(choice)
         if not (echo or self._order.return_token_ids):
             return b""
         prompt_ids = b""
@@ -31,6 +33,10 @@ class CompletionFormat:
         return self._chunks.choice(choice.index, b'"text":' + encode(echo), extra=prompt_ids)
 
     def piece(self, choice: Choice, piece: Piece) -> bytes:
+        if piece.prompt_logprobs is not None:
+            return self._prompt(choice, piece.prompt_logprobs) + self.piece(
+                choice, replace(piece, prompt_logprobs=None)
+            )
         has_extras = piece.token_ids and (piece.logprobs or self._order.return_token_ids)
         if not piece.text and not has_extras:
             return b""
@@ -56,7 +62,7 @@ class CompletionFormat:
         shaped: dict[str, Any] = {
             "index": one.index,
             "text": self._echo(one.choice) + "".join(one.texts),
-            "logprobs": self._shaped(one.choice, one.token_ids, one.logprobs),
+            "logprobs": self._whole_logprobs(one),
             "finish_reason": one.choice.finish_reason,
         }
         if self._order.return_token_ids:
@@ -66,6 +72,26 @@ class CompletionFormat:
     def _echo(self, choice: Choice) -> str:
         echoes = self._order.echoes
         return "" if echoes is None else echoes[choice.index // self._order.num_candidates]
+
+    def _awaits_prompt(self) -> bool:
+        """The prompt's text comes together with its logprobs."""
+        return self._order.sampling.prompt_logprobs is not None
+
+    def _prompt(self, choice: Choice, logprobs: list[TokenLogprobs]) -> bytes:
+        content = b'"text":' + encode(self._echo(choice))
+        return self._chunks.choice(
+            choice.index, content, logprobs=encode(self._prompt_logprobs(choice, logprobs))
+        )
+
+    def _prompt_logprobs(self, choice: Choice, logprobs: list[TokenLogprobs]) -> dict[str, list[Any]]:
+        return self._logprobs[choice.index].of_prompt(choice.prompt_ids, logprobs, self._echo(choice))
+
+    def _whole_logprobs(self, one: Collected) -> dict[str, Any] | None:
+        if one.prompt_logprobs is None:
+            return self._shaped(one.choice, one.token_ids, one.logprobs)
+        prompt = self._prompt_logprobs(one.choice, one.prompt_logprobs)
+        output = self._logprobs[one.choice.index].of(one.token_ids, one.logprobs)
+        return {name: values + output[name] for name, values in prompt.items()}
 
     def _shaped(self, choice: Choice, token_ids: list[int], logprobs: list[Any]) -> dict[str, Any] | None:
         if self._order.logprobs is None:

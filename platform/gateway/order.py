@@ -3,6 +3,8 @@
 import secrets
 from dataclasses import dataclass, field
 
+import msgspec
+
 from gateway.bodies.fields import MAX_CHOICES, SharedFields
 from gateway.logit_settings import bad_words_of, check_token_ids, logit_bias_of
 from inference_engine.contract.codes import Code
@@ -59,7 +61,6 @@ def order_of(
     if body.stream_options is not None and not body.stream:
         raise _invalid("stream_options", "'stream_options' is only allowed when 'stream' is true.")
     num_choices, num_candidates = _counts(body, len(prompts), best_of)
-    chosen_by = 0 if num_candidates > num_choices else None
     return Order(
         model=description.model,
         endpoint=endpoint,
@@ -69,7 +70,9 @@ def order_of(
         logprobs=logprobs,
         echoes=echoes,
         max_tokens=max_tokens,
-        sampling=_sampling(body, description, max_tokens, chosen_by if logprobs is None else logprobs),
+        sampling=_with_logprobs(
+            _sampling(body, description, max_tokens), logprobs, num_candidates > num_choices, echoes
+        ),
         constraint=constraint,
         stop=_stops(body),
         include_stop=bool(body.include_stop_str_in_output),
@@ -80,6 +83,17 @@ def order_of(
         service_tier=body.service_tier,
         user=body.user or "",
         metadata=body.metadata or {},
+    )
+
+
+def _with_logprobs(
+    sampling: SamplingParams, logprobs: int | None, is_choosing: bool, echoes: list[str] | None
+) -> SamplingParams:
+    """Candidates are chosen by logprobs even if the client wants to see none."""
+    return msgspec.structs.replace(
+        sampling,
+        logprobs=0 if logprobs is None and is_choosing else logprobs,
+        prompt_logprobs=None if echoes is None else logprobs,
     )
 
 
@@ -98,9 +112,7 @@ def _counts(body: SharedFields, num_prompts: int, best_of: int | None) -> tuple[
     return num_choices, num_candidates
 
 
-def _sampling(
-    body: SharedFields, description: Description, max_tokens: int | None, logprobs: int | None
-) -> SamplingParams:
+def _sampling(body: SharedFields, description: Description, max_tokens: int | None) -> SamplingParams:
     """The model's own defaults where the client names no value; a seed is drawn where it names none."""
     defaults = description.generation_defaults
     temperature = body.temperature if body.temperature is not None else defaults.get("temperature", 1.0)
@@ -115,7 +127,6 @@ def _sampling(
         min_p=body.min_p or 0.0,
         stop_token_ids=_stop_token_ids(body, description.vocab_size),
         ignore_eos=bool(body.ignore_eos),
-        logprobs=logprobs,
         presence_penalty=body.presence_penalty or 0.0,
         frequency_penalty=body.frequency_penalty or 0.0,
         repetition_penalty=body.repetition_penalty or 1.0,

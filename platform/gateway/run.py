@@ -49,7 +49,7 @@ class Run:
             request_id=f"{admission.request_id}-{index}",
             prompt_ids=prompt_ids,
             choice=candidate,
-            group_id=f"{admission.request_id}-{number}" if order.num_candidates > 1 else "",
+            group_id=f"{admission.request_id}-{number}" if is_group(order) else "",
             sampling=msgspec.structs.replace(order.sampling, max_tokens=max_tokens),
             constraint=order.constraint,
             tenant_id=admission.principal.tenant_id,
@@ -163,6 +163,11 @@ class Run:
 
     def usage(self) -> dict[str, object]:
         return usage_of(self.choices)
+
+
+def is_group(order: Order) -> bool:
+    """Several choices share the computed prompt, unless each must see all of it computed."""
+    return order.num_candidates > 1 and order.sampling.prompt_logprobs is None
 
 
 async def for_each(choices: list[Choice], work: Callable[[Choice], Coroutine[Any, Any, None]]) -> None:

@@ -39,6 +39,17 @@ class CompletionLogprobs:
         self._text = text
         self._offset = 0
 
+    def of_prompt(
+        self, token_ids: list[int], logprobs: Iterable[TokenLogprobs], prompt_text: str
+    ) -> dict[str, list[Any]]:
+        """The first token has nothing before it, and so no logprob; the output starts behind the text."""
+        first = token_name(self._text.token_bytes(token_ids[0]))
+        self._offset = len(first)
+        shaped = self.of(token_ids[1:], logprobs)
+        self._offset = len(prompt_text)
+        before = {"tokens": first, "token_logprobs": None, "top_logprobs": None, "text_offset": 0}
+        return {name: [value, *shaped[name]] for name, value in before.items()}
+
     def of(self, token_ids: Iterable[int], logprobs: Iterable[TokenLogprobs]) -> dict[str, Any]:
         tokens: list[str] = []
         values: list[float] = []

@@ -177,3 +177,32 @@ def test_case_9_on_the_real_model(real_service: Service) -> None:
     first = texts(real_service.chat(n=3, seed=42, **FIELDS))
     assert len(set(first)) == 3
     assert texts(real_service.chat(n=3, seed=42, **FIELDS)) == first
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_an_echo_with_logprobs_has_those_of_the_prompt(service: Service, n: int) -> None:
+    prompt = "Once upon a time there was a lighthouse"
+    body = {"seed": 1, "n": n, "logprobs": 2, "return_token_ids": True, **FIELDS}
+    plain = service.complete(prompt, **body)["choices"]
+    echoed = service.complete(prompt, echo=True, **body)
+    stream = service.stream_completion(prompt, echo=True, **body)
+    for one, without in zip(echoed["choices"], plain, strict=True):
+        num_prompt = len(one["prompt_token_ids"])
+        logprobs = one["logprobs"]
+        assert one["text"] == prompt + without["text"]
+        assert {len(values) for values in logprobs.values()} == {num_prompt + 12}
+        assert logprobs["token_logprobs"][0] is logprobs["top_logprobs"][0] is None
+        assert all(value < 0 for value in logprobs["token_logprobs"][1:])
+        assert logprobs["token_logprobs"][num_prompt:] == without["logprobs"]["token_logprobs"]
+        assert "".join(logprobs["tokens"][:num_prompt]) == prompt
+        assert logprobs["text_offset"][num_prompt] == len(prompt)
+        assert stream.text(one["index"]) == one["text"]
+        streamed = [
+            value
+            for chunk in stream.chunks
+            for choice in chunk["choices"]
+            if choice["index"] == one["index"] and choice["logprobs"]
+            for value in choice["logprobs"]["token_logprobs"]
+        ]
+        assert streamed == logprobs["token_logprobs"]
+    assert echoed["usage"]["completion_tokens"] == n * 12

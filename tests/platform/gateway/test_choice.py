@@ -70,3 +70,11 @@ async def test_acceptance_and_refusal() -> None:
     with pytest.raises(Denied) as denied:
         await other.accepted()
     assert (denied.value.code, denied.value.param, other.is_accepted) == (Code.QUEUE_FULL, "model", False)
+
+
+def test_logprobs_of_the_prompt_come_once_however_often_they_are_sent() -> None:
+    one, _ = choice()
+    of_prompt = [TokenLogprobs(logprob=-1.0)]
+    assert one.take(delta(prompt_logprobs=of_prompt)).prompt_logprobs == of_prompt
+    assert one.take(delta(1, prompt_logprobs=of_prompt)).prompt_logprobs is None
+    assert one.num_tokens == 1

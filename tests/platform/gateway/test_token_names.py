@@ -39,3 +39,13 @@ def test_completion_logprobs_go_on_where_they_were() -> None:
 def test_halves_of_characters_stay_apart() -> None:
     one = TokenLogprobs(logprob=-1.0, top=[(2, -0.1), (4, -0.2)])
     assert len(CompletionLogprobs(TEXT).of([0], [one])["top_logprobs"][0]) == 3
+
+
+def test_the_first_token_of_a_prompt_has_no_logprob_and_the_output_starts_behind_the_text() -> None:
+    logprobs = CompletionLogprobs(TEXT)
+    one = TokenLogprobs(logprob=-1.0, top=[(0, -0.1)])
+    prompt = logprobs.of_prompt([0, 1, 0], [one, one], "aéa")
+    assert (prompt["tokens"], prompt["token_logprobs"]) == (["a", "é", "a"], [None, -1.0, -1.0])
+    assert (prompt["top_logprobs"][0], prompt["text_offset"]) == (None, [0, 1, 2])
+    assert logprobs.of([1], [one])["text_offset"] == [3]
+    assert CompletionLogprobs(TEXT).of_prompt([0], [], "a")["token_logprobs"] == [None]
