@@ -19,6 +19,7 @@ from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.simulation.fake_runner import FakeRunner, FakeSpeed
 
 from .cores import available_cores
+from .rehearsal import rehearse
 from .runner import Runner
 from .settings import Settings
 
@@ -80,6 +81,8 @@ def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Lo
         threads=threads,
     )
     runner.warm(lambda done, total: progress("warming", done, total))
+    progress("rehearsing", 0, 0)
+    rehearse(runner, scheduler_config(settings, files, runner.num_blocks))
     vocabulary = _vocabulary(settings, files, runner.model.vocab_size)
     if vocabulary is None:
         return Loaded(runner, runner.description_fields())
@@ -121,7 +124,11 @@ def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Descripti
 
 
 def make_scheduler(settings: Settings, files: ModelFiles, num_blocks: int) -> Scheduler:
-    config = SchedulerConfig(
+    return Scheduler(scheduler_config(settings, files, num_blocks))
+
+
+def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> SchedulerConfig:
+    return SchedulerConfig(
         num_blocks=num_blocks,
         max_running=settings.max_running,
         max_step_tokens=settings.max_step_tokens,
@@ -135,4 +142,3 @@ def make_scheduler(settings: Settings, files: ModelFiles, num_blocks: int) -> Sc
         enable_prefix_cache=settings.prefix_cache,
         end_ids=frozenset(files.end_ids),
     )
-    return Scheduler(config)
