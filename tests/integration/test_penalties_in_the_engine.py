@@ -3,10 +3,12 @@
 Case 22 of the list of public faults for penalties, and n > 1 by forks (case 9).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from engine_harness import EngineHarness, RecordingRunner, Trace
 from tiny_models import VOCABULARY, save_tiny_llama
@@ -17,6 +19,15 @@ PENALISED: list[dict[str, Any]] = [
     {"temperature": 1.0, "top_p": 0.9, "seed": -7, "bad_words_ids": ((4,), (1, 2)), "presence_penalty": -0.7},
 ]
 NAMES = ["greedy", "seeded", "bad-words"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Waiting for other threads would be most of the time on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

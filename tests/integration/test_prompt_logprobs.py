@@ -1,5 +1,6 @@
 """Logprobs of prompt tokens: the same however the prompt was cut, cached, preempted or batched."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,15 @@ from transformers import AutoModelForCausalLM
 from engine_harness import EngineHarness, RecordingRunner
 from inference_engine.contract.events import TokenLogprobs
 from tiny_models import VOCABULARY, save_tiny_llama
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Waiting for other threads would be most of the time on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
