@@ -72,6 +72,14 @@ async def test_acceptance_and_refusal() -> None:
     assert (denied.value.code, denied.value.param, other.is_accepted) == (Code.QUEUE_FULL, "model", False)
 
 
+async def test_a_refused_constraint_is_named_as_the_client_knows_it() -> None:
+    one, _ = choice()
+    one.generation.put(Refused(request_id="r", code=Code.INVALID_REQUEST, message="no", param="constraint"))
+    with pytest.raises(Denied) as denied:
+        await one.accepted()
+    assert denied.value.param == "response_format"
+
+
 def test_logprobs_of_the_prompt_come_once_however_often_they_are_sent() -> None:
     one, _ = choice()
     of_prompt = [TokenLogprobs(logprob=-1.0)]
