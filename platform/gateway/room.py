@@ -52,7 +52,12 @@ def facts_of(order: Order, request_id: str, description: Description, address: s
 
 def features_of(order: Order) -> frozenset[Feature]:
     """What the tenant's policy may forbid."""
-    return frozenset() if order.logprobs is None else frozenset({Feature.LOGPROBS})
+    asked = {
+        Feature.LOGPROBS: order.logprobs is not None,
+        Feature.N: order.num_candidates > 1,
+        Feature.STRUCTURED_OUTPUT: order.constraint is not None,
+    }
+    return frozenset(feature for feature, is_asked in asked.items() if is_asked)
 
 
 def fleet_facts_of(order: Order, description: Description) -> FleetFacts | None:

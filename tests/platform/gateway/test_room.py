@@ -7,6 +7,7 @@ import pytest
 
 from gateway.room import check_room, facts_of, fleet_facts_of, output_limits
 from inference_engine.contract.codes import Code
+from inference_engine.contract.requests import Constraint, ConstraintKind
 from stand_ins.scripted_engine import description
 from tenants.errors import Denied
 from tenants.models import Feature
@@ -14,13 +15,16 @@ from tenants.models import Feature
 DESCRIPTION = description()  # 256 tokens of context, requests of at most 200
 
 
-def order(prompts: list[int], max_tokens: int | None, num_candidates: int = 1) -> Any:
+def order(
+    prompts: list[int], max_tokens: int | None, num_candidates: int = 1, constraint: Constraint | None = None
+) -> Any:
     """Prompts by their lengths."""
     return SimpleNamespace(
         model="m",
         endpoint="/v1/completions",
         prompts=[[1] * length for length in prompts],
         num_candidates=num_candidates,
+        constraint=constraint,
         max_tokens=max_tokens,
         user="",
         metadata={},
@@ -74,3 +78,9 @@ def test_prompts_are_told_once_and_outputs_for_every_candidate() -> None:
     session: Any = SimpleNamespace(description=DESCRIPTION)
     assert output_limits(three, session, 180) == [50, 50, 50, 10, 10, 10]
     assert output_limits(order([10], None, num_candidates=4), session, 100) == [25] * 4
+
+
+def test_the_gate_is_told_every_feature_that_is_asked_for() -> None:
+    everything = order([10], 5, num_candidates=2, constraint=Constraint(kind=ConstraintKind.JSON_OBJECT))
+    asked = {Feature.LOGPROBS, Feature.N, Feature.STRUCTURED_OUTPUT}
+    assert facts_of(everything, "r", DESCRIPTION).features == asked
