@@ -1,5 +1,7 @@
 """The CPU backend: our own C++ kernel; kernels/paged_attention.cpp has the layout and the reasons."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -13,7 +15,6 @@ from inference_engine.execution.attention.backend import (
 )
 from inference_engine.execution.attention.build import load_kernel
 from inference_engine.execution.attention.metadata import AttentionMetadata
-from inference_engine.execution.kv_memory import allocate_prefaulted
 
 LANES = 16
 """Floats in one vector of the kernel; the head dimension of values is rounded up to it."""
@@ -21,7 +22,10 @@ MAX_HEAD_DIM = 512
 
 
 class CpuBackend(AttentionBackend):
-    """keys [num_blocks, K, D, 16] (transposed inside the block), values [num_blocks, K, 16, D rounded up]."""
+    """keys [num_blocks, K, D, 16] (transposed inside the block), values [num_blocks, K, 16, D rounded up].
+
+    In bf16 pairs lie side by side: keys [num_blocks, K, D / 2, 16, 2], values [num_blocks, K, 8, D up, 2].
+    """
 
     name = "cpu"
     batch_invariant = True
@@ -42,10 +46,19 @@ class CpuBackend(AttentionBackend):
 
     def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:
         self.check_layer(spec)
-        heads = (num_blocks, spec.num_kv_heads)
-        keys = allocate_prefaulted((*heads, spec.head_dim, BLOCK_SIZE), spec.dtype)
-        values = allocate_prefaulted((*heads, BLOCK_SIZE, _padded(spec.head_dim)), spec.dtype)
-        return KvLayer(spec, num_blocks, keys, values)
+        heads, width = (num_blocks, spec.num_kv_heads), _padded(spec.head_dim)
+        keys: tuple[int, ...] = (spec.head_dim, BLOCK_SIZE)
+        values: tuple[int, ...] = (BLOCK_SIZE, width)
+        if spec.dtype != torch.float32:
+            keys, values = (spec.head_dim // 2, BLOCK_SIZE, 2), (BLOCK_SIZE // 2, width, 2)
+        return KvLayer(
+            spec, num_blocks, *(self._allocate((*heads, *part), spec.dtype) for part in (keys, values))
+        )
+
+    def _allocate(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """On huge pages, and all of them mapped."""
+        storage: Tensor = self._kernel.allocate_huge(math.prod(shape) * dtype.itemsize)
+        return storage.view(dtype).view(shape).fill_(0)
 
     def bytes_per_block(self, spec: LayerSpec) -> int:
         dimensions = spec.head_dim + _padded(spec.head_dim)
@@ -77,9 +90,11 @@ class CpuBackend(AttentionBackend):
         return output
 
     def gather(self, layer: KvLayer, block_ids: list[int]) -> tuple[Tensor, Tensor]:
-        index = torch.tensor(block_ids)
-        keys = layer.keys[index].permute(0, 3, 1, 2).flatten(0, 1)
-        values = layer.values[index].permute(0, 2, 1, 3).flatten(0, 1)
+        keys, values = (kv[torch.tensor(block_ids)] for kv in (layer.keys, layer.values))
+        if layer.spec.dtype != torch.float32:
+            keys, values = keys.transpose(3, 4).flatten(2, 3), values.transpose(3, 4).flatten(2, 3)
+        keys = keys.permute(0, 3, 1, 2).flatten(0, 1)
+        values = values.permute(0, 2, 1, 3).flatten(0, 1)
         return keys, values[..., : layer.spec.head_dim]
 
     def copy_block(self, layer: KvLayer, source: int, destination: int) -> None:

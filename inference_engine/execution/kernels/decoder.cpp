@@ -10,7 +10,8 @@
 namespace octavo {
 namespace {
 
-constexpr int64_t kRowsEach = 48;      // rows of a product that one piece of work covers
+constexpr int64_t kItemsEach = 8;      // pieces of a product for each thread, at least: they even out
+constexpr int64_t kFewestRows = 48;    // rows of such a piece, at least: its weights are read for all of them
 constexpr int64_t kRowwiseGrain = 8;   // rows that are worth another thread between the products
 constexpr size_t kWeightsEach = 6;
 
@@ -34,7 +35,9 @@ const float* norm_of(const at::Tensor& weight, int64_t width) {
 // Calls one(panel, first row, number of rows) for all of a product.
 template <typename One>
 void each_panel(const Weight& weight, int64_t num_rows, const One& one) {
-  const int64_t parts = (num_rows + kRowsEach - 1) / kRowsEach;
+  // A panel is split by rows only where there are too few panels: each thread that takes a part reads it anew.
+  const int64_t wanted = (kItemsEach * at::get_num_threads() + weight.num_panels() - 1) / weight.num_panels();
+  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(num_rows / kFewestRows, 1));
   spread(weight.num_panels() * parts, [&](int64_t item) {
     const int64_t first = item % parts * num_rows / parts, last = (item % parts + 1) * num_rows / parts;
     one(item / parts, first, last - first);

@@ -3,13 +3,8 @@
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
-#include <cstdlib>
-
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include "decoder.h"
+#include "huge_pages.h"
 #include "paged_attention.h"
 #include "products.h"
 #include "spread.h"
@@ -17,19 +12,10 @@
 namespace octavo {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-
-// Uninitialised bytes on huge pages where the system gives them: a step reads all of the weights, so the walks over
-// the page table for 4 KiB pages would cost a tenth of its time.
 at::Tensor allocate_huge(int64_t num_bytes) {
   TORCH_CHECK(num_bytes > 0, "nothing to allocate");
-  const size_t size = (static_cast<size_t>(num_bytes) + kHugePage - 1) / kHugePage * kHugePage;
-  void* memory = std::aligned_alloc(kHugePage, size);
-  TORCH_CHECK(memory, "out of memory: ", size, " bytes");
-#ifdef MADV_HUGEPAGE
-  madvise(memory, size, MADV_HUGEPAGE);
-#endif
-  return at::from_blob(memory, {num_bytes}, [](void* address) { std::free(address); }, at::kByte);
+  auto memory = allocate_on_huge_pages(static_cast<size_t>(num_bytes));
+  return at::from_blob(memory.get(), {num_bytes}, [memory](void*) {}, at::kByte);
 }
 
 bool has_products() { return has_bf16_products(); }

@@ -1,19 +1,21 @@
 // Paged attention on the CPU: one function for prefill and decode, one reduction order.
 //
-// Layout of one layer, in elements (bf16 or fp32); K KV heads, D head dimension, P = D rounded up to 16:
+// Layout of one layer, in elements; K KV heads, D head dimension, P = D rounded up to 16:
 //
-//   keys    [num_blocks][K][D][16]     a block's keys are transposed: one vector holds dimension d of 16 tokens
-//   values  [num_blocks][K][16][P]     one vector holds 16 dimensions of one token; the last P - D are zeros
+//   fp32  keys    [num_blocks][K][D][16]         transposed: one vector holds dimension d of 16 tokens
+//         values  [num_blocks][K][16][P]         one vector holds 16 dimensions of one token
+//   bf16  keys    [num_blocks][K][D / 2][16][2]  the same of two dimensions side by side
+//         values  [num_blocks][K][8][P][2]       the same of two tokens side by side
 //
 //   position p of a sequence: block block_table[p / 16], token p % 16 of that block
 //
-// Every query row walks over its own tiles of 16 absolute positions, from its first seen position to its own, with
-// an online softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018):
+// Every query row walks over its own spans of two blocks, 32 absolute positions, from its first seen position to its
+// own, with an online softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018):
 //
-//   tile      0 .. 15 | 16 .. 31 | 32 .. 47          row at position 37, window of 30: sees 8 .. 37
-//   seen            ==  ========   ======            partial, whole, partial
+//   span      0 .. 15 , 16 .. 31 | 32 .. 47 , 48 .. 63    row at position 37, window of 30: sees 8 .. 37
+//   seen            ==  ========   ======                 partial, whole, partial, none
 //
-// Where the tiles begin depends on the position alone, and a row shares no arithmetic with another, so a row's
+// Where the spans begin depends on the position alone, and a row shares no arithmetic with another, so a row's
 // result is bitwise the same in every batch, chunking and placement of blocks. Threads only take whole rows.
 //
 #include "paged_attention.h"
@@ -40,124 +42,281 @@ struct Layer {
   int64_t num_blocks, num_heads, dim, padded_dim;
 };
 
-// scores[g][token] = sum over d of query[g][d] * key[d][token], even and odd d apart.
-// Blocks lie anywhere in the pool, so the hardware can't foresee the next one: it is prefetched meanwhile.
-template <typename T, int G>
-inline void score_tile(
-    const T* keys, const float* query, int64_t dim, const T* next_keys, const T* next_values, Floats* scores) {
-  Floats even[G] = {}, odd[G] = {};
-  for (int64_t d = 0; d < dim; d += 2) {
-    for (int64_t line = 0; line < kLines<T>; ++line) {
-      __builtin_prefetch(next_keys + d * kTile + line * kLine<T>, 0, 2);
-      __builtin_prefetch(next_values + d * kTile + line * kLine<T>, 0, 2);
-    }
-    Floats key0 = load(keys + d * kTile), key1 = load(keys + (d + 1) * kTile);
-    for (int g = 0; g < G; ++g) {
-      even[g] += query[g * dim + d] * key0;
-      odd[g] += query[g * dim + d + 1] * key1;
-    }
+// Elements of T side by side in one lane, which one instruction multiplies and adds up.
+template <typename T>
+constexpr int64_t kPair = sizeof(T) == sizeof(bf16) ? 2 : 1;
+
+template <typename T>
+inline void prefetch_tile_part(int64_t d, const T* next_keys, const T* next_values) {
+  for (int64_t line = 0; line < kLines<T>; ++line) {
+    __builtin_prefetch(next_keys + d * kTile + line * kLine<T>, 0, 2);
+    __builtin_prefetch(next_values + d * kTile + line * kLine<T>, 0, 2);
   }
-  for (int g = 0; g < G; ++g) scores[g] = even[g] + odd[g];
 }
 
-// output[g] = output[g] * decay[g] + sum over seen tokens of weights[g][token] * value[token], in token order.
-template <typename T, int G>
-inline void add_values(
-    const T* values, const float* weights, Floats decay, int first, int last, int64_t dim, float* output) {
-  for (int64_t d = 0; d < dim; d += kTile) {
-    Floats sum[G];
-    for (int g = 0; g < G; ++g) sum[g] = load(output + g * dim + d) * decay[g];
-    for (int token = first; token < last; ++token) {
-      Floats value = load(values + token * dim + d);
-      for (int g = 0; g < G; ++g) sum[g] += weights[g * kTile + token] * value;
+// H blocks' keys, and what to fetch meanwhile: blocks lie anywhere in the pool, so the hardware can't foresee them.
+template <typename T, int H>
+struct Tiles {
+  const T* keys[H];
+  const T* next_keys[H];
+  const T* next_values[H];
+
+  void prefetch(int64_t d) const {
+    for (int h = 0; h < H; ++h) prefetch_tile_part(d, next_keys[h], next_values[h]);
+  }
+};
+
+// scores[h][g][token] = sum over d of query[g][d] * key[h][d][token]; even and odd d apart, of pairs where T has pairs.
+template <int G, int H>
+inline void score_tiles(const Tiles<float, H>& tiles, const float* query, int64_t dim, Floats (&scores)[H][G]) {
+  Floats odd[H][G] = {};
+  for (int h = 0; h < H; ++h)
+    for (int g = 0; g < G; ++g) scores[h][g] = Floats{};
+  for (int64_t d = 0; d < dim; d += 2) {
+    tiles.prefetch(d);
+    for (int h = 0; h < H; ++h) {
+      const Floats key0 = load(tiles.keys[h] + d * kTile), key1 = load(tiles.keys[h] + (d + 1) * kTile);
+      for (int g = 0; g < G; ++g) {
+        scores[h][g] += query[g * dim + d] * key0;
+        odd[h][g] += query[g * dim + d + 1] * key1;
+      }
     }
-    for (int g = 0; g < G; ++g) store(output + g * dim + d, sum[g]);
+  }
+  for (int h = 0; h < H; ++h)
+    for (int g = 0; g < G; ++g) scores[h][g] += odd[h][g];
+}
+
+template <int G, int H>
+inline void add_key_pairs(const Tiles<bf16, H>& tiles, const bf16* query, int64_t dim, int64_t d, Floats (&sums)[H][G]) {
+  Words pairs[H];
+  for (int h = 0; h < H; ++h) pairs[h] = load_words(tiles.keys[h] + d * kTile);
+  for (int g = 0; g < G; ++g) {
+    const auto pair = load_raw<uint32_t>(query + g * dim + d);
+    for (int h = 0; h < H; ++h) sums[h][g] = add_pair_products(sums[h][g], pair, pairs[h]);
   }
 }
+
+template <int G, int H>
+inline void score_tiles(const Tiles<bf16, H>& tiles, const bf16* query, int64_t dim, Floats (&scores)[H][G]) {
+  Floats even[H][G] = {}, odd[H][G] = {};
+  int64_t d = 0;
+  for (; d + 2 < dim; d += 4) {
+    tiles.prefetch(d);
+    tiles.prefetch(d + 2);
+    add_key_pairs<G, H>(tiles, query, dim, d, even);
+    add_key_pairs<G, H>(tiles, query, dim, d + 2, odd);
+  }
+  if (d < dim) add_key_pairs<G, H>(tiles, query, dim, d, even);
+  for (int h = 0; h < H; ++h)
+    for (int g = 0; g < G; ++g) scores[h][g] = even[h][g] + odd[h][g];
+}
+
+// W vectors of output[g] = output[g] * decay[g] + sum over seen tokens of weights[g][token] * value[token], in token
+// order. Values of unseen tokens may be NaN, so they are never multiplied, not even by zero.
+template <int G, int W>
+inline void add_values_part(const float* values, const float* weights, Floats decay, int first, int last, int64_t dim,
+                            float* output) {
+  Floats sum[W][G];
+  for (int w = 0; w < W; ++w)
+    for (int g = 0; g < G; ++g) sum[w][g] = load(output + g * dim + w * kTile) * decay[g];
+  for (int token = first; token < last; ++token)
+    for (int w = 0; w < W; ++w) {
+      const Floats value = load(values + token * dim + w * kTile);
+      for (int g = 0; g < G; ++g) sum[w][g] += weights[g * kTile + token] * value;
+    }
+  for (int w = 0; w < W; ++w)
+    for (int g = 0; g < G; ++g) store(output + g * dim + w * kTile, sum[w][g]);
+}
+
+template <int G, int W>
+inline void add_values_part(const bf16* values, const bf16* weights, Floats decay, int first, int last, int64_t dim,
+                            float* output) {
+  Floats sum[W][G];
+  for (int w = 0; w < W; ++w)
+    for (int g = 0; g < G; ++g) sum[w][g] = load(output + g * dim + w * kTile) * decay[g];
+  for (int token = first / 2 * 2; token < last; token += 2) {
+    const uint32_t seen = (token >= first ? 0xffffu : 0u) | (token + 1 < last ? 0xffff0000u : 0u);
+    for (int w = 0; w < W; ++w) {
+      const Words pair = load_words(values + token * dim + w * kTile * 2) & seen;
+      for (int g = 0; g < G; ++g)
+        sum[w][g] = add_pair_products(sum[w][g], load_raw<uint32_t>(weights + g * kTile + token), pair);
+    }
+  }
+  for (int w = 0; w < W; ++w)
+    for (int g = 0; g < G; ++g) store(output + g * dim + w * kTile, sum[w][g]);
+}
+
+template <typename T, int G>
+inline void add_values(
+    const T* values, const T* weights, Floats decay, int first, int last, int64_t dim, float* output) {
+  int64_t d = 0;
+  for (; d + 4 * kTile <= dim; d += 4 * kTile)
+    add_values_part<G, 4>(values + d * kPair<T>, weights, decay, first, last, dim, output + d);
+  for (; d < dim; d += kTile)
+    add_values_part<G, 1>(values + d * kPair<T>, weights, decay, first, last, dim, output + d);
+}
+
+constexpr int kHalves = 2;  // blocks in a span
+constexpr int64_t kSpan = kHalves * kTile;
+
+// Where the keys and values of a span lie: for each half which [D][16] and [16][P] of the pool.
+struct Parts {
+  int64_t of[kHalves];
+};
 
 // One row and one KV head: the query heads that share it see positions begin .. end - 1.
 struct Item {
   int64_t row, head, begin, end;
   const int32_t* table;  // of the row's sequence; nullptr for a padding row
 
-  int64_t part(const Layer& layer, int64_t tile) const {  // which [D][16] of keys, [16][P] of values
-    const int64_t block = table[tile];
+  bool sees(int64_t block) const { return block * kTile < end && (block + 1) * kTile > begin; }
+
+  // A half that is not seen is given as the other one: it may be fetched ahead, but is not read.
+  Parts parts(const Layer& layer, int64_t span) const {
+    const int64_t first = span * kHalves;
+    const int64_t low = part(layer, sees(first) ? first : first + 1);
+    return {low, sees(first + 1) ? part(layer, first + 1) : low};
+  }
+  Parts first_parts(const Layer& layer) const { return table ? parts(layer, begin / kSpan) : Parts{}; }
+
+ private:
+  int64_t part(const Layer& layer, int64_t index) const {
+    const int64_t block = table[index];
     TORCH_CHECK(block >= 0 && block < layer.num_blocks, "block ", block, " of ", layer.num_blocks);
     return block * layer.num_heads + head;
   }
-  int64_t first_part(const Layer& layer) const { return table ? part(layer, begin / kTile) : 0; }
 };
 
-// Attention of G query heads. query [G][D], scaled; output [G][P], not yet divided by total [G].
-// `upcoming` is the part that this thread will read first when it is done here.
+// One item's G query heads on their way along the spans.
 template <typename T, int G>
-void attend_heads(
-    const Layer& layer, const Item& item, int64_t upcoming, const float* query, float* output, float* total) {
-  const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const T* keys = static_cast<const T*>(layer.keys);
-  const T* values = static_cast<const T*>(layer.values);
-  Floats sums[G] = {};
+struct Heads {
+  const Layer& layer;
+  const Item& item;
+  float scale;
+  const T* query;  // [G][D]
+  float* output;   // [G][P], not yet divided by the sum of the weights
+  Floats sums[G];
   float maximum[G];
-  for (int g = 0; g < G; ++g) maximum[g] = -INFINITY;
-  std::memset(output, 0, sizeof(float) * G * layer.padded_dim);
-  int64_t part = item.first_part(layer);
-  for (int64_t tile = item.begin / kTile; tile * kTile < item.end; ++tile) {
-    const int64_t next = (tile + 1) * kTile < item.end ? item.part(layer, tile + 1) : upcoming;
-    const int first = std::max<int64_t>(item.begin - tile * kTile, 0);
-    const int last = std::min<int64_t>(item.end - tile * kTile, kTile);
-    Floats scores[G];
-    score_tile<T, G>(keys + part * layer.dim * kTile, query, layer.dim, keys + next * layer.dim * kTile,
-                     values + next * layer.padded_dim * kTile, scores);
+
+  void score(int64_t span, const Parts& parts, const Parts& next, Floats (&scores)[kHalves][G]) const {
+    const int64_t first = span * kHalves;
+    if (item.sees(first) && item.sees(first + 1)) {
+      score_tiles<G, 2>({{keys(parts, 0), keys(parts, 1)}, {keys(next, 0), keys(next, 1)},
+                         {values(next, 0), values(next, 1)}}, query, layer.dim, scores);
+    } else {
+      const int seen = item.sees(first) ? 0 : 1;
+      Floats one[1][G];
+      score_tiles<G, 1>({{keys(parts, seen)}, {keys(next, 0)}, {values(next, 0)}}, query, layer.dim, one);
+      for (int g = 0; g < G; ++g) scores[seen][g] = one[0][g], scores[1 - seen][g] = splat(-INFINITY);
+    }
+    for (int half = 0; half < kHalves; ++half) mask(span * kSpan + half * kTile, scores[half]);
+  }
+
+  // Lanes that are not seen may hold anything, NaN included: they never leave their lane.
+  void mask(int64_t start, Floats (&scores)[G]) const {
+    const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const int first = std::clamp<int64_t>(item.begin - start, 0, kTile);
+    const int last = std::clamp<int64_t>(item.end - start, 0, kTile);
+    for (int g = 0; g < G; ++g) scores[g] = (lane >= first) & (lane < last) ? scores[g] * scale : splat(-INFINITY);
+  }
+
+  const T* keys(const Parts& parts, int half) const {
+    return static_cast<const T*>(layer.keys) + parts.of[half] * layer.dim * kTile;
+  }
+  const T* values(const Parts& parts, int half) const {
+    return static_cast<const T*>(layer.values) + parts.of[half] * layer.padded_dim * kTile;
+  }
+
+  // Turns scores into rounded weights [half][g][token]; returns by how much what was summed before shrinks.
+  Floats weigh(Floats (&scores)[kHalves][G], T (&weights)[kHalves][G * kTile]) {
     Floats moved = {};
     for (int g = 0; g < G; ++g) {
-      // Lanes that are not seen may hold anything, NaN included: they never leave their lane.
-      scores[g] = (lane >= first) & (lane < last) ? scores[g] : splat(-INFINITY);
-      const float highest = std::max(maximum[g], horizontal_max(scores[g]));
+      const float highest = std::max(maximum[g], horizontal_max(larger(scores[0][g], scores[1][g])));
       moved[g] = maximum[g] - highest;
       maximum[g] = highest;
     }
     const Floats decay = exp_nonpositive(moved);
-    float weights[G * kTile];
     for (int g = 0; g < G; ++g) {
-      const Floats weight = exp_nonpositive(scores[g] - maximum[g]);
-      sums[g] = sums[g] * decay[g] + weight;
-      store(weights + g * kTile, weight);
+      sums[g] *= decay[g];
+      for (int half = 0; half < kHalves; ++half) {
+        Floats weight = exp_nonpositive(scores[half][g] - maximum[g]);
+        round_and_store(weight, weights[half] + g * kTile);
+        sums[g] += weight;
+      }
     }
-    add_values<T, G>(
-        values + part * layer.padded_dim * kTile, weights, decay, first, last, layer.padded_dim, output);
-    part = next;
+    return decay;
   }
-  for (int g = 0; g < G; ++g) total[g] = horizontal_sum(sums[g]);
+
+  void add(int64_t span, const Parts& parts, const T (&weights)[kHalves][G * kTile], Floats decay) {
+    for (int half = 0; half < kHalves; ++half) {
+      const int64_t start = span * kSpan + half * kTile;
+      if (!item.sees(start / kTile)) continue;
+      const int first = std::max<int64_t>(item.begin - start, 0), last = std::min<int64_t>(item.end - start, kTile);
+      add_values<T, G>(values(parts, half), weights[half], decay, first, last, layer.padded_dim, output);
+      decay = splat(1.0f);
+    }
+  }
+};
+
+// Attention of G query heads, query [G][D]; output [G][P], not yet divided by total [G].
+// `upcoming` is what this thread will read first when it is done here.
+template <typename T, int G>
+void attend_heads(const Layer& layer, const Item& item, Parts upcoming, float scale, const T* query, float* output,
+                  float* total) {
+  Heads<T, G> heads{layer, item, scale, query, output, {}, {}};
+  for (int g = 0; g < G; ++g) heads.maximum[g] = -INFINITY;
+  std::memset(output, 0, sizeof(float) * G * layer.padded_dim);
+  Parts parts = item.first_parts(layer);
+  for (int64_t span = item.begin / kSpan; span * kSpan < item.end; ++span) {
+    const Parts next = (span + 1) * kSpan < item.end ? item.parts(layer, span + 1) : upcoming;
+    Floats scores[kHalves][G];
+    T weights[kHalves][G * kTile];
+    heads.score(span, parts, next, scores);
+    const Floats decay = heads.weigh(scores, weights);
+    heads.add(span, parts, weights, decay);
+    parts = next;
+  }
+  for (int g = 0; g < G; ++g) total[g] = horizontal_sum(heads.sums[g]);
 }
 
 template <typename T>
 void attend_heads(
-    int count, const Layer& layer, const Item& item, int64_t upcoming, const float* query, float* output,
+    int count, const Layer& layer, const Item& item, Parts upcoming, float scale, const T* query, float* output,
     float* total) {
   switch (count) {
-    case 1: return attend_heads<T, 1>(layer, item, upcoming, query, output, total);
-    case 2: return attend_heads<T, 2>(layer, item, upcoming, query, output, total);
-    case 3: return attend_heads<T, 3>(layer, item, upcoming, query, output, total);
-    default: return attend_heads<T, 4>(layer, item, upcoming, query, output, total);
+    case 1: return attend_heads<T, 1>(layer, item, upcoming, scale, query, output, total);
+    case 2: return attend_heads<T, 2>(layer, item, upcoming, scale, query, output, total);
+    case 3: return attend_heads<T, 3>(layer, item, upcoming, scale, query, output, total);
+    default: return attend_heads<T, 4>(layer, item, upcoming, scale, query, output, total);
   }
+}
+
+// out [dim] = output / total
+template <typename T>
+inline void store_row(const float* output, float total, int64_t dim, T* out) {
+  int64_t d = 0;
+  for (; d + kTile <= dim; d += kTile) {
+    Floats divided = load(output + d) / total;
+    round_and_store(divided, out + d);
+  }
+  for (; d < dim; ++d) from_float(output[d] / total, out + d);
 }
 
 // All `group` query heads of one item. query and out point at the first of them.
 template <typename T>
 void attend_item(
-    const Layer& layer, const Item& item, int64_t upcoming, float scale, const T* query, int64_t query_stride,
+    const Layer& layer, const Item& item, Parts upcoming, float scale, const T* query, int64_t query_stride,
     int64_t group, T* out) {
-  alignas(64) float scaled[kMaxHeads * kMaxDim], output[kMaxHeads * kMaxDim];
+  alignas(64) float output[kMaxHeads * kMaxDim];
+  alignas(64) T queries[kMaxHeads * kMaxDim];
   float total[kMaxHeads];
   for (int64_t done = 0; done < group; done += kMaxHeads) {
     const int count = std::min<int64_t>(kMaxHeads, group - done);
     for (int g = 0; g < count; ++g)
-      for (int64_t d = 0; d < layer.dim; ++d)
-        scaled[g * layer.dim + d] = to_float(query[(done + g) * query_stride + d]) * scale;
-    attend_heads<T>(count, layer, item, upcoming, scaled, output, total);
+      std::memcpy(queries + g * layer.dim, query + (done + g) * query_stride, sizeof(T) * layer.dim);
+    attend_heads<T>(count, layer, item, upcoming, scale, queries, output, total);
     for (int g = 0; g < count; ++g)
-      for (int64_t d = 0; d < layer.dim; ++d)
-        from_float(output[g * layer.padded_dim + d] / total[g], out + (done + g) * layer.dim + d);
+      store_row(output + g * layer.padded_dim, total[g], layer.dim, out + (done + g) * layer.dim);
   }
 }
 
@@ -191,7 +350,7 @@ void attend_items(const Layer& layer, const Items& items, const at::Tensor& quer
     for (int64_t index = num_taken++, following; index < items.size(); index = following) {
       following = num_taken++;
       const Item item = items[index];
-      const int64_t upcoming = following < items.size() ? items[following].first_part(layer) : 0;
+      const Parts upcoming = following < items.size() ? items[following].first_parts(layer) : Parts{};
       T* result = outputs + (item.row * query.size(1) + item.head * group) * layer.dim;
       const T* first_query = queries + item.row * query.stride(0) + item.head * group * query.stride(1);
       if (item.table)
@@ -205,9 +364,10 @@ void attend_items(const Layer& layer, const Items& items, const at::Tensor& quer
 template <typename T>
 void write_rows(at::Tensor& keys, at::Tensor& values, const at::Tensor& key, const at::Tensor& value,
                 const at::Tensor& slot_mapping) {
-  const int64_t num_heads = keys.size(1), dim = keys.size(2), padded_dim = values.size(3);
+  const int64_t num_heads = keys.size(1), dim = key.size(2), padded_dim = values.size(3);
+  constexpr int64_t pair = kPair<T>;
   const auto* slots = slot_mapping.const_data_ptr<int64_t>();
-  at::parallel_for(0, key.size(0), 64, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, key.size(0), 8, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       if (slots[row] < 0) continue;
       const int64_t block = slots[row] / kTile, token = slots[row] % kTile;
@@ -215,19 +375,24 @@ void write_rows(at::Tensor& keys, at::Tensor& values, const at::Tensor& key, con
       for (int64_t head = 0; head < num_heads; ++head) {
         const T* k = static_cast<const T*>(key.const_data_ptr()) + row * key.stride(0) + head * key.stride(1);
         const T* v = static_cast<const T*>(value.const_data_ptr()) + row * value.stride(0) + head * value.stride(1);
-        T* k_out = static_cast<T*>(keys.mutable_data_ptr()) + (block * num_heads + head) * dim * kTile + token;
-        T* v_out = static_cast<T*>(values.mutable_data_ptr()) +
-            ((block * num_heads + head) * kTile + token) * padded_dim;
-        for (int64_t d = 0; d < dim; ++d) k_out[d * kTile] = k[d];
-        std::memcpy(v_out, v, sizeof(T) * dim);
+        const int64_t part = block * num_heads + head;
+        T* k_out = static_cast<T*>(keys.mutable_data_ptr()) + part * dim * kTile + token * pair;
+        T* v_out = static_cast<T*>(values.mutable_data_ptr()) + part * kTile * padded_dim +
+            token / pair * padded_dim * pair + token % pair;
+        for (int64_t d = 0; d < dim; d += pair) std::memcpy(k_out + d * kTile, k + d, sizeof(T) * pair);
+        for (int64_t d = 0; d < dim; ++d) v_out[d * pair] = v[d];
       }
     }
   });
 }
 
+int64_t head_dim(const at::Tensor& keys) {
+  return keys.size(2) * (keys.scalar_type() == at::kFloat ? kPair<float> : kPair<bf16>);
+}
+
 void check_rows(const at::Tensor& rows, const at::Tensor& keys, const char* name) {
-  TORCH_CHECK(rows.dim() == 3 && rows.size(2) == keys.size(2) && rows.stride(2) == 1, name, " must be [T, heads, ",
-              keys.size(2), "] with a last stride of 1");
+  TORCH_CHECK(rows.dim() == 3 && rows.size(2) == head_dim(keys) && rows.stride(2) == 1, name, " must be [T, heads, ",
+              head_dim(keys), "] with a last stride of 1");
   TORCH_CHECK(rows.scalar_type() == keys.scalar_type(), name, " must have the dtype of the KV blocks");
 }
 
@@ -253,7 +418,7 @@ void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Te
   TORCH_CHECK(out.is_contiguous() && out.sizes() == query.sizes(), "out must be contiguous, of the query's shape");
   TORCH_CHECK(positions.is_contiguous() && sequence_of_row.is_contiguous() && block_table.is_contiguous(),
               "metadata must be contiguous");
-  const Layer layer{keys.const_data_ptr(), values.const_data_ptr(), keys.size(0), keys.size(1), keys.size(2),
+  const Layer layer{keys.const_data_ptr(), values.const_data_ptr(), keys.size(0), keys.size(1), head_dim(keys),
                     values.size(3)};
   const Items items{positions, sequence_of_row, block_table, layer.num_heads, window};
   if (keys.scalar_type() == at::kFloat) return attend_items<float>(layer, items, query, scale, out);

@@ -8,6 +8,10 @@
 #include <cstdint>
 #include <cstring>
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 namespace octavo {
 
 typedef float Floats __attribute__((vector_size(64)));
@@ -65,6 +69,30 @@ struct Pair {  // the two halves of 16 lanes
 struct Quad {
   Floats4 low, high;
 };
+
+inline Words load_words(const bf16* address) { return load_raw<Words>(address); }
+
+// sum + first of the pair * lower halves of the words + second * upper halves; all of them bf16.
+inline Floats add_pair_products(Floats sum, uint32_t pair, Words words) {
+#ifdef __AVX512BF16__
+  return (Floats)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)words);
+#else
+  sum += to_float(static_cast<bf16>(pair)) * reinterpret_cast<Floats>(words << 16);
+  return sum + to_float(static_cast<bf16>(pair >> 16)) * reinterpret_cast<Floats>(words & 0xffff0000u);
+#endif
+}
+
+// Rounds in place, and stores what a T can hold of it.
+inline void round_and_store(Floats& values, float* out) { store(out, values); }
+
+inline void round_and_store(Floats& values, bf16* out) {
+  const Words words = reinterpret_cast<Words>(values);
+  const Words rounded = words + 0x7fffu + ((words >> 16) & 1u);
+  const Words kept = values == values ? rounded : words | 0x400000u;
+  values = reinterpret_cast<Floats>(kept & 0xffff0000u);
+  const Halves halves = __builtin_convertvector(kept >> 16, Halves);
+  std::memcpy(out, &halves, sizeof(halves));
+}
 
 inline float horizontal_max(Floats vector) {
   const auto pair = load_raw<Pair>(&vector);

@@ -21,6 +21,8 @@ SHAPES = [
     Shape(9, 3, 64, torch.bfloat16),
     Shape(10, 2, 40, torch.bfloat16, sliding_window=20),
     Shape(16, 2, 128, torch.bfloat16),
+    Shape(5, 1, 18, torch.bfloat16, sliding_window=7),
+    Shape(2, 2, 6, torch.bfloat16, sliding_window=33),
 ]
 LENGTHS = [1, 15, 16, 17, 70, 33]
 
