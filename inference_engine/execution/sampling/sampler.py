@@ -135,8 +135,9 @@ def _noise(rows: Sequence[SamplingRow]) -> Tensor:
 
 def _drop_unlikely(probs: Tensor, min_p: Tensor) -> Tensor:
     """probs [n, V], in place 0 where under min_p of the row's highest."""
-    if bool((min_p > 0).any()):
-        probs.masked_fill_(probs < (min_p.float() * probs.amax(1)).unsqueeze(1), 0.0)
+    for row in (min_p > 0).nonzero().flatten().tolist():
+        one = probs[row]
+        one.masked_fill_(one < min_p[row].float() * one.amax(), 0.0)
     return probs
 
 
