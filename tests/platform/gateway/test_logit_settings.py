@@ -27,7 +27,9 @@ def test_ids_outside_of_it_are_refused(name: str) -> None:
     assert (denied.value.code, denied.value.param) == (Code.TOKEN_ID_OUT_OF_RANGE, "logit_bias")
 
 
-@pytest.mark.parametrize("name", ["-0", str(2**63), "x", "", " 5", "5 ", "05", "+5", "5.0", "1e2", "٣", "9" * 5000, "--5"])
+@pytest.mark.parametrize(
+    "name", ["-0", str(2**63), "x", "", " 5", "5 ", "05", "+5", "5.0", "1e2", "٣", "9" * 5000, "--5"]
+)
 def test_names_that_are_no_ids_are_refused(name: str) -> None:
     with pytest.raises(Denied) as denied:
         logit_bias_of(body(logit_bias={name: 1.0}), 1000)
