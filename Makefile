@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-http bench-long schema-suite clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-http bench-long schema-suite clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -59,6 +59,9 @@ bench-scheduler: dev ## what plan and apply cost with 10,000 waiting requests of
 
 bench-fairness: dev ## ServeGen's clients under fcfs and fair, on a simulated clock; ARGS="--data FOLDER"
 	@exec $(BIN)/python -m inference_engine.simulation.servegen --data ../shared/data/servegen_m_small $(ARGS)
+
+bench-steps: setup ## steps of the engine against a bare loop over the same matrices
+	@$(BIN)/python -m benchmarks.engine_steps $(ARGS)
 
 bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.http_streams $(ARGS)
