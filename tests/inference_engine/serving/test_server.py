@@ -217,8 +217,9 @@ async def test_a_gateway_that_does_not_read_loses_its_requests_and_the_loop_goes
 
 async def test_a_hundred_streams_cancelled_in_every_phase_leave_nothing_behind(tmp_path: Path) -> None:
     """CASES 21 over the wire: each round is one gateway that goes away in the middle of everything."""
+    runner = fake_runner(256, speed=FakeSpeed(step_ms=2))  # the hundred need half a second at least
     config = {"num_blocks": 256, "max_running": 24, "prefill_budget": 64}
-    async with engine_server(tmp_path, **config) as engine, engine.gateway() as survivor:
+    async with engine_server(tmp_path, runner, **config) as engine, engine.gateway() as survivor:
         for round_number in range(5):
             await survivor.send(generate(f"s{round_number}", max_tokens=40))
             async with engine.gateway() as gateway:
