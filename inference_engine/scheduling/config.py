@@ -20,7 +20,7 @@ class SchedulerConfig:
     cache_secret: bytes = field(repr=False)
     """Salts the prefix cache; known to this engine alone."""
     max_step_tokens: int = 512
-    prefill_budget: int = 128
+    prefill_budget: int = 80
     """Prompt tokens a step beside running decodes."""
     max_waiting: int = 4096
     policy: str = "fair"

@@ -59,7 +59,7 @@ class Settings:
     max_running: Annotated[int, "requests that may hold KV blocks at once"] = 64
     max_waiting: Annotated[int, "requests that may queue before others are refused"] = 4096
     max_step_tokens: Annotated[int, "tokens in one step"] = 512
-    prefill_budget: Annotated[int, "prefill tokens in a step beside running decodes"] = 128
+    prefill_budget: Annotated[int, "prefill tokens in a step beside running decodes"] = 80
     policy: Annotated[str, "who goes next: fair, fcfs or priority"] = "fair"
     prefix_cache: Annotated[bool, "reuse KV blocks of equal prompts of one tenant"] = True
     lag: Annotated[int, "steps that planning may run ahead of results: 0 or 1"] = 0

@@ -83,10 +83,17 @@ def home_from(environment: Mapping[str, str]) -> Home:
     return Home(Path(environment.get("OCTAVO_HOME") or ROOT / "var").absolute())
 
 
+POOL_BYTES = str(1 << 30)
+"""Of KV for an engine that shares its machine with everything else, unless told otherwise: its pages are all
+written before it is ready, and that takes longer than the rest of its start where there is much memory."""
+
+
 def process_environment(home: Home, environment: Mapping[str, str]) -> dict[str, str]:
     """What every child gets: the caller's variables, and where this home's Redis, model and caches are."""
     redis_url = environment.get("OCTAVO_REDIS_URL") or environment.get("REDIS_URL")
+    pool = {} if "OCTAVO_NUM_BLOCKS" in environment else {"OCTAVO_KV_BYTES": POOL_BYTES}
     return {
+        **pool,
         **environment,
         "OCTAVO_HOME": str(home.path),
         "OCTAVO_MODEL_DIR": environment.get("OCTAVO_MODEL_DIR") or str(home.model_dir),

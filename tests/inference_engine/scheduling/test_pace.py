@@ -29,7 +29,9 @@ def run_busy(engine, num_steps: int, **stream) -> list[tuple[int, float]]:
 
 @pytest.fixture
 def busy(engine):
-    return lambda **fields: engine(num_blocks=1_000, max_running=32, enable_prefix_cache=False, **fields)
+    return lambda **fields: engine(
+        num_blocks=1_000, max_running=32, prefill_budget=128, enable_prefix_cache=False, **fields
+    )
 
 
 def test_without_targets_the_configured_budget_holds(busy):

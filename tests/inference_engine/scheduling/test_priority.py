@@ -55,7 +55,7 @@ def test_bulk_gives_as_many_blocks_as_a_chat_needs_and_no_more(checked, generate
 
 @POLICIES
 def test_the_prompt_of_a_chat_is_not_held_up_by_those_of_bulk(engine, policy):
-    small = engine(policy=policy, num_blocks=400, max_running=30)
+    small = engine(policy=policy, num_blocks=400, max_running=30, prefill_budget=128)
     small.add("stream", 4, max_tokens=100, ignore_eos=True)
     small.step()
     for number in range(8):

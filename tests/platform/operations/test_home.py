@@ -59,6 +59,13 @@ def test_a_second_supervisor_is_told_who_the_first_is(tmp_path: Path) -> None:
     os.close(home.lock())
 
 
+@pytest.mark.parametrize("name", ["OCTAVO_KV_BYTES", "OCTAVO_NUM_BLOCKS"])
+def test_the_pool_is_modest_unless_somebody_says_how_large_it_is(tmp_path: Path, name: str) -> None:
+    assert process_environment(Home(tmp_path), {})["OCTAVO_KV_BYTES"] == str(2**30)
+    told = process_environment(Home(tmp_path), {name: "64"})
+    assert told[name] == "64" and told.get("OCTAVO_KV_BYTES") in (None, "64")
+
+
 def test_children_find_the_home_s_redis_and_model(tmp_path: Path) -> None:
     environment = process_environment(home_from({"OCTAVO_HOME": str(tmp_path)}), {"PATH": "/bin"})
     assert environment["OCTAVO_REDIS_URL"] == f"unix://{tmp_path}/run/redis.sock"
