@@ -13,7 +13,7 @@ from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 
 from .runner import Runner
 
-NUM_OUTPUTS = 16
+NUM_OUTPUTS = 6
 """Enough for the first request to be still there when the last has started."""
 
 
