@@ -96,6 +96,12 @@ class EngineHarness:
         self.traces: dict[str, Trace] = {}
         self.in_flight: list[tuple[StepPlan, StepResult, Tensor]] = []
 
+    @classmethod
+    def on_fresh_pool(cls, loaded: RecordingRunner, num_blocks: int = 64, **settings: Any) -> "EngineHarness":
+        """The loaded model again, with a KV pool of its own that nobody has used."""
+        runner = RecordingRunner(loaded.model, loaded.backend, loaded.limits, num_blocks=num_blocks)
+        return cls(runner, **settings)
+
     def add(
         self,
         prompt_ids: Sequence[int],

@@ -19,15 +19,10 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> RecordingRunner:
     )
 
 
-def harness(loaded: RecordingRunner, lag: int) -> EngineHarness:
-    runner = RecordingRunner(loaded.model, loaded.backend, loaded.limits, num_blocks=64)
-    return EngineHarness(runner, lag=lag)
-
-
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize("length", [45, 32])
 def test_forked_choices_read_as_if_alone(loaded: RecordingRunner, lag: int, length: int) -> None:
-    together = harness(loaded, lag)
+    together = EngineHarness.on_fresh_pool(loaded, lag=lag)
     choices = [
         together.add(
             PROMPT[:length],
@@ -43,7 +38,7 @@ def test_forked_choices_read_as_if_alone(loaded: RecordingRunner, lag: int, leng
     together.run()
     assert [trace.request.cached_tokens for trace in choices] == [0, length - 1, length - 1]
     for choice, trace in enumerate(choices):
-        alone = harness(loaded, lag)
+        alone = EngineHarness.on_fresh_pool(loaded, lag=lag)
         expected = alone.add(
             PROMPT[:length], choice=choice, seed=7, temperature=1.0, max_tokens=20, ignore_eos=True
         )

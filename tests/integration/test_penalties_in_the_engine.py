@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from engine_harness import EngineHarness, RecordingRunner, Trace
+from matrix_threads import matrix_threads
 from tiny_models import VOCABULARY, save_tiny_llama
 
 PENALISED: list[dict[str, Any]] = [
@@ -24,10 +24,8 @@ NAMES = ["greedy", "seeded", "bad-words"]
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread() -> Iterator[None]:
     """Waiting for other threads would be most of the time on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with matrix_threads(1):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +38,12 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> RecordingRunner:
     return loaded
 
 
-def harness(loaded: RecordingRunner, num_blocks: int = 64, **settings: Any) -> EngineHarness:
-    runner = RecordingRunner(loaded.model, loaded.backend, loaded.limits, num_blocks=num_blocks)
-    return EngineHarness(runner, **settings)
-
-
 def prompt(length: int, salt: int = 0) -> list[int]:
     return [(37 * i * i + 5 + salt) % VOCABULARY for i in range(length)]
 
 
 def alone(loaded: RecordingRunner, ids: list[int], **sampling: Any) -> Trace:
-    engine = harness(loaded)
+    engine = EngineHarness.on_fresh_pool(loaded)
     trace = engine.add(ids, **sampling)
     engine.run()
     return trace
@@ -61,7 +54,7 @@ def alone(loaded: RecordingRunner, ids: list[int], **sampling: Any) -> Trace:
 def test_penalties_survive_preemption(loaded: RecordingRunner, sampling: dict[str, Any], lag: int) -> None:
     prompts = [prompt(50, salt) for salt in (1, 2)]
     expected = [alone(loaded, ids, max_tokens=60, **sampling).token_ids for ids in prompts]
-    engine = harness(loaded, num_blocks=10, lag=lag)
+    engine = EngineHarness.on_fresh_pool(loaded, num_blocks=10, lag=lag)
     traces = [engine.add(ids, max_tokens=60, **sampling) for ids in prompts]
     engine.run()
     assert sum(trace.request.num_preemptions for trace in traces) > 0
@@ -86,7 +79,7 @@ def test_a_replay_goes_on_as_if_nothing_had_happened(
 @pytest.mark.parametrize("lag", [0, 1])
 def test_neighbours_change_nothing(loaded: RecordingRunner, sampling: dict[str, Any], lag: int) -> None:
     expected = alone(loaded, prompt(20), max_tokens=40, **sampling).token_ids
-    engine = harness(loaded, lag=lag)
+    engine = EngineHarness.on_fresh_pool(loaded, lag=lag)
     for index in range(7):
         engine.add(prompt(9 + index, index + 1), max_tokens=30, **PENALISED[index % 3] | {"seed": index})
         engine.step()
@@ -130,7 +123,7 @@ def test_choices_of_one_group_differ_and_each_is_as_if_alone(loaded: RecordingRu
     """Case 9: a seed with n 3 gives three texts, the same three each time, forked or not."""
     sampling: dict[str, Any] = {"temperature": 1.0, "seed": 42, "frequency_penalty": 0.5, "max_tokens": 30}
     expected = [alone(loaded, prompt(40), choice=choice, **sampling).token_ids for choice in range(3)]
-    engine = harness(loaded, lag=lag)
+    engine = EngineHarness.on_fresh_pool(loaded, lag=lag)
     traces = [engine.add(prompt(40), choice=choice, group_id="g", **sampling) for choice in range(3)]
     engine.run()
     assert [trace.token_ids for trace in traces] == expected

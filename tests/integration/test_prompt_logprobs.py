@@ -10,16 +10,15 @@ from transformers import AutoModelForCausalLM
 
 from engine_harness import EngineHarness, RecordingRunner
 from inference_engine.contract.events import TokenLogprobs
+from matrix_threads import matrix_threads
 from tiny_models import VOCABULARY, save_tiny_llama
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread() -> Iterator[None]:
     """Waiting for other threads would be most of the time on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with matrix_threads(1):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +35,6 @@ def loaded(folder: Path) -> RecordingRunner:
     return loaded
 
 
-def harness(loaded: RecordingRunner, num_blocks: int = 64, **settings: Any) -> EngineHarness:
-    runner = RecordingRunner(loaded.model, loaded.backend, loaded.limits, num_blocks=num_blocks)
-    return EngineHarness(runner, **settings)
-
-
 PROMPT = [(37 * i * i + 5) % VOCABULARY for i in range(90)]
 
 
@@ -52,7 +46,7 @@ def scores(engine: EngineHarness, prompt: list[int] = PROMPT, **fields: Any) -> 
 
 
 def test_they_are_those_of_transformers(loaded: RecordingRunner, folder: Path) -> None:
-    found = scores(harness(loaded))
+    found = scores(EngineHarness.on_fresh_pool(loaded))
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.inference_mode():
         expected = torch.log_softmax(model(torch.tensor([PROMPT])).logits[0].double(), -1)
@@ -64,25 +58,25 @@ def test_they_are_those_of_transformers(loaded: RecordingRunner, folder: Path) -
 
 @pytest.mark.parametrize("lag", [0, 1])
 def test_chunks_neighbours_and_preemption_change_nothing(loaded: RecordingRunner, lag: int) -> None:
-    expected = scores(harness(loaded))
-    cut = harness(loaded, max_step_tokens=17, lag=lag)
+    expected = scores(EngineHarness.on_fresh_pool(loaded))
+    cut = EngineHarness.on_fresh_pool(loaded, max_step_tokens=17, lag=lag)
     assert scores(cut) == expected
-    beside = harness(loaded, lag=lag)
+    beside = EngineHarness.on_fresh_pool(loaded, lag=lag)
     for salt in range(3):
         beside.add(PROMPT[salt : salt + 30], max_tokens=10)
         beside.step()
     assert scores(beside) == expected
-    tight = harness(loaded, num_blocks=12, lag=lag, max_step_tokens=32)
+    tight = EngineHarness.on_fresh_pool(loaded, num_blocks=12, lag=lag, max_step_tokens=32)
     others = [tight.add([7 + salt, *PROMPT[:40]], max_tokens=60) for salt in range(2)]
     assert scores(tight, max_tokens=60) == expected
     assert sum(trace.request.num_preemptions for trace in [*others, *tight.traces.values()]) > 0
 
 
 def test_the_prefix_cache_is_left_aside_and_filled(loaded: RecordingRunner) -> None:
-    engine = harness(loaded)
+    engine = EngineHarness.on_fresh_pool(loaded)
     first = engine.add(PROMPT, max_tokens=2)
     engine.run()
-    expected = scores(harness(loaded))
+    expected = scores(EngineHarness.on_fresh_pool(loaded))
     assert scores(engine) == expected
     again = list(engine.traces.values())[-1]
     assert (first.request.cached_tokens, again.request.cached_tokens) == (0, 0)
@@ -92,15 +86,15 @@ def test_the_prefix_cache_is_left_aside_and_filled(loaded: RecordingRunner) -> N
 
 
 def test_a_prompt_of_one_token_has_none_and_others_are_not_asked(loaded: RecordingRunner) -> None:
-    engine = harness(loaded)
+    engine = EngineHarness.on_fresh_pool(loaded)
     plain = engine.add(PROMPT[:5], max_tokens=2)
     assert scores(engine, PROMPT[:1]) == []
     assert plain.prompt_logprobs is None
 
 
 def test_an_end_id_at_once_still_hands_them_out(loaded: RecordingRunner) -> None:
-    plain = harness(loaded)
+    plain = EngineHarness.on_fresh_pool(loaded)
     trace = plain.add(PROMPT, max_tokens=1)
     plain.run()
-    ending = harness(loaded, end_ids=frozenset(trace.token_ids))
+    ending = EngineHarness.on_fresh_pool(loaded, end_ids=frozenset(trace.token_ids))
     assert len(scores(ending)) == len(PROMPT) - 1

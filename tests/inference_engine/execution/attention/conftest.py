@@ -1,11 +1,11 @@
 from collections.abc import Iterator
 
 import pytest
-import torch
 
 from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.attention.build import find_compiler
 from inference_engine.execution.attention.select import choose_backend
+from matrix_threads import matrix_threads
 from requirements_of_tests import require
 
 
@@ -18,10 +18,8 @@ def backend_named(name: str) -> AttentionBackend:
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
     """These tensors are small: waiting for other threads would be most of the time on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with matrix_threads(1):
+        yield
 
 
 @pytest.fixture(params=["reference", "cpu", "cpu-fallback"])
