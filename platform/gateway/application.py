@@ -5,9 +5,9 @@ import asyncio
 import structlog
 
 from gateway.errors import SHAPES, error_event, internal_error
-from gateway.exchange import MAX_HEADER_BYTES, ClientGone, Exchange, Receive, Scope, Send
 from gateway.routes import find_endpoint
 from gateway.services import Services
+from gateway.transport.exchange import MAX_HEADER_BYTES, ClientGone, Exchange, Receive, Scope, Send
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 

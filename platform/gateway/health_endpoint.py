@@ -1,7 +1,7 @@
 """GET /health: this process answers. GET /ready: a request would be served."""
 
-from gateway.exchange import Exchange
 from gateway.services import Services
+from gateway.transport.exchange import Exchange
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 

@@ -4,8 +4,8 @@ from admission.decision import model_not_found, wrong_network
 from api_keys.authentication import authenticate
 from api_keys.networks import is_within
 from api_keys.principal import Principal
-from gateway.exchange import Exchange
 from gateway.services import Services
+from gateway.transport.exchange import Exchange
 from inference_engine.contract.events import Description
 
 MODELS_PATH = "/v1/models/"

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
-from gateway.chat_endpoint import chat_completions
-from gateway.completion_endpoint import completions
-from gateway.exchange import Exchange
+from gateway.chat.endpoint import chat_completions
+from gateway.completions.endpoint import completions
 from gateway.health_endpoint import health, ready
 from gateway.models_endpoint import MODELS_PATH, list_models, show_model
 from gateway.services import Services
+from gateway.transport.exchange import Exchange
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 

@@ -12,7 +12,7 @@ import socket
 import structlog
 import uvicorn
 
-from gateway.http_protocol import GuardedHttpProtocol
+from gateway.transport.http_protocol import GuardedHttpProtocol
 
 APPLICATION = "control_plane.asgi:application"
 BACKLOG = 2048

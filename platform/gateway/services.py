@@ -9,7 +9,7 @@ from fleet.channels import TlsFiles
 from fleet.fleet import Fleet
 from fleet.session import SessionOptions
 from fleet.tenant_shares import TenantShares
-from gateway.model_texts import ModelTexts
+from gateway.runs.model_texts import ModelTexts
 from inference_engine.contract.events import Description
 from quotas.store import async_redis
 

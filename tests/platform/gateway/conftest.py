@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.exchange import Exchange
+from gateway.transport.exchange import Exchange
 
 
 class Client:

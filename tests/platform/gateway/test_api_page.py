@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from gateway.bodies.chat_body import ChatBody
-from gateway.bodies.completion_body import CompletionBody
-from gateway.bodies.neutral import ACCEPTED, NEUTRAL
+from gateway.chat.body import ChatBody
+from gateway.completions.body import CompletionBody
 from gateway.errors import SHAPES
+from gateway.orders.neutral import ACCEPTED, NEUTRAL
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text()
 

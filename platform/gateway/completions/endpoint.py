@@ -1,0 +1,46 @@
+"""POST /v1/completions."""
+
+from api_keys.authentication import authenticate
+from api_keys.principal import Principal
+from gateway.completions.body import CompletionBody
+from gateway.completions.format import CompletionFormat
+from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
+from gateway.models_endpoint import described
+from gateway.orders.neutral import NEUTRAL, check_neutral
+from gateway.orders.order import order_of
+from gateway.orders.prompts import echoes_of, encode_prompts
+from gateway.runs.journey import serve
+from gateway.services import Services
+from gateway.transport.connection import while_connected
+from gateway.transport.exchange import Exchange
+from gateway.transport.strict_json import StrictDecoder
+
+DEFAULT_MAX_TOKENS = 16
+"""The interface's own default."""
+
+_decoder = StrictDecoder(CompletionBody)
+
+
+async def completions(exchange: Exchange, services: Services) -> None:
+    principal = await authenticate(exchange.header(b"authorization"))
+    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
+    await while_connected(exchange, _serve(exchange, services, principal, raw))
+
+
+async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
+    body: CompletionBody = _decoder.decode(raw)
+    check_neutral(body, NEUTRAL)
+    description = described(services, principal, body.model)
+    text = await services.texts.get(description)
+    prompts = await encode_prompts(body.prompt, text, description)
+    order = order_of(
+        body,
+        description,
+        endpoint="/v1/completions",
+        prompts=prompts,
+        max_tokens=body.max_tokens or DEFAULT_MAX_TOKENS,
+        logprobs=body.logprobs,
+        best_of=body.best_of,
+        echoes=echoes_of(body.prompt, prompts, text) if body.echo else None,
+    )
+    await serve(exchange, services, principal, order, description, CompletionFormat)

@@ -1,0 +1,184 @@
+"""The choices of one admitted request on one engine, from Generate to their last word."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from admission.admission import Admission
+from fleet.failures import GenerationFailed
+from fleet.session import EngineSession
+from gateway.orders.order import Order
+from gateway.orders.room import output_limits
+from gateway.runs.answer import usage_of
+from gateway.runs.choice import Choice, Piece
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Delta, Finished
+from inference_engine.contract.requests import Generate
+from text.model_text import ModelText
+from usage.models import Ending
+
+Emit = Callable[[Choice, Piece], Awaitable[None]]
+
+LAST_WORD_S = 1.0
+RECORD_INTERVAL_S = 0.2
+
+
+class Run:
+    """`async with`: on the way out everything is aborted and counted, however it went."""
+
+    def __init__(self, order: Order, admission: Admission, session: EngineSession, text: ModelText) -> None:
+        self._admission = admission
+        self._recorded_at = 0.0
+        self._first_token_at: float | None = None
+        limits = output_limits(order, session, admission.max_tokens)
+        self.choices = [self._start(order, session, text, index, limit) for index, limit in enumerate(limits)]
+        admission.record(replica=session.record.replica_id)
+        admission.on_end(self.end)
+
+    def _start(
+        self, order: Order, session: EngineSession, text: ModelText, index: int, max_tokens: int
+    ) -> Choice:
+        admission = self._admission
+        number, candidate = divmod(index, order.num_candidates)
+        prompt_ids = order.prompts[number]
+        message = Generate(
+            request_id=f"{admission.request_id}-{index}",
+            prompt_ids=prompt_ids,
+            choice=candidate,
+            group_id=f"{admission.request_id}-{number}" if is_group(order) else "",
+            sampling=msgspec.structs.replace(order.sampling, max_tokens=max_tokens),
+            constraint=order.constraint,
+            tenant_id=admission.principal.tenant_id,
+            key_id=admission.principal.key_id,
+            service_class=admission.service_class,
+            weight=admission.weight,
+            reservation_key=admission.reservation_key,
+        )
+        decoder = text.stream_decoder(
+            order.stop,
+            include_stop=order.include_stop,
+            skip_special_tokens=order.skip_special_tokens,
+            min_tokens=order.sampling.min_tokens,
+        )
+        return Choice(index, prompt_ids, session.generate(message), decoder, counts_prompt=candidate == 0)
+
+    async def __aenter__(self) -> "Run":
+        wait_s = self._admission.queue_timeout_s
+        self._queue_timer = asyncio.get_running_loop().call_later(wait_s, self._give_up_waiting, wait_s)
+        return self
+
+    def _give_up_waiting(self, waited_s: float) -> None:
+        message = f"No engine had begun with this request after {waited_s:g} seconds."
+        for choice in self.choices:
+            choice.generation.abort(GenerationFailed(Code.QUEUE_TIMEOUT, message, retry_after_s=1.0))
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._queue_timer.cancel()
+        self._say_ending(error)
+        for choice in self.choices:
+            choice.generation.abort()
+        self._record()
+        await self._count_overrun()
+
+    def _say_ending(self, error: BaseException | None) -> None:
+        broken = error if isinstance(error, GenerationFailed) else self._break()
+        if error is None:
+            reasons = {choice.finish_reason or "" for choice in self.choices}
+            self._admission.finish(Ending.FINISHED, None, ",".join(sorted(reasons)))
+        elif broken is not None and broken.code is not Code.ENGINE_LOST:
+            self._admission.finish(Ending.ABORTED, broken.code)
+        else:
+            self._admission.finish_with(error)
+
+    def _break(self) -> GenerationFailed | None:
+        """Why a generation broke off that the handler, stuck in a send, never got to read."""
+        errors = (choice.generation.error for choice in self.choices)
+        return next((error for error in errors if error is not None), None)
+
+    async def _count_overrun(self) -> None:
+        """What the engine made beyond what counts, once it has said so."""
+        words = {asyncio.ensure_future(choice.generation.last_word()): choice for choice in self.choices}
+        done, late = await asyncio.wait(words, timeout=LAST_WORD_S)
+        for task in late:
+            task.cancel()
+        overrun, queue_ms = 0, None
+        for task in done:
+            last = task.result()
+            if isinstance(last, Finished):
+                overrun += max(0, last.usage.output_tokens - words[task].num_tokens)
+                queue_ms = max(queue_ms or 0.0, last.timeline.queued_ms)
+        self._admission.record(overrun_tokens=overrun, queue_ms=queue_ms)
+
+    def end(self, code: Code) -> None:
+        """The platform takes the admission back: the stream ends with an error."""
+        for choice in self.choices:
+            choice.generation.abort(
+                GenerationFailed(code, "Access was withdrawn while this answer was made.")
+            )
+
+    async def accepted(self) -> None:
+        """Wait until the engine has taken every choice. Raises Denied."""
+        await for_each(self.choices, lambda choice: choice.accepted())
+        self._record()
+
+    async def pump(self, emit: Emit) -> None:
+        """Hand every piece of every choice to `emit`, in order within a choice. Raises Denied."""
+        await for_each(self.choices, lambda choice: self._pump(choice, emit))
+
+    async def _pump(self, choice: Choice, emit: Emit) -> None:
+        async for event in choice.generation:
+            if type(event) is Delta:
+                self._queue_timer.cancel()
+                await emit(choice, choice.take(event))
+                self._note_progress()
+                if choice.finish_reason is not None:
+                    return
+            elif type(event) is Finished:
+                await emit(choice, choice.end(event))
+
+    def _note_progress(self) -> None:
+        now = time.monotonic()
+        if now - self._recorded_at > RECORD_INTERVAL_S:
+            self._recorded_at = now
+            self._first_token_at = self._first_token_at or time.time()
+            self._record()
+
+    def _record(self) -> None:
+        accepted = [choice for choice in self.choices if choice.is_accepted]
+        self._admission.record(
+            prompt_tokens=sum(choice.prompt_tokens for choice in accepted),
+            cached_tokens=sum(choice.cached_tokens for choice in accepted),
+            output_tokens=sum(choice.num_tokens for choice in accepted),
+            first_token_at=self._first_token_at,
+        )
+
+    def usage(self) -> dict[str, object]:
+        return usage_of(self.choices)
+
+
+def is_group(order: Order) -> bool:
+    """Several choices share the computed prompt, unless each must see all of it computed."""
+    return order.num_candidates > 1 and order.sampling.prompt_logprobs is None
+
+
+async def for_each(choices: list[Choice], work: Callable[[Choice], Coroutine[Any, Any, None]]) -> None:
+    """Side by side; the first failure ends the others."""
+    if len(choices) == 1:
+        await work(choices[0])
+        return
+    tasks = [asyncio.create_task(work(choice)) for choice in choices]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,40 @@
+"""Work for a client lasts as long as the client: who goes away has the work cancelled at once."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from fleet.cancelling import cancelled
+from gateway.transport.exchange import ClientGone, Exchange
+
+TICK_S = 5.0
+"""A ping at least every two ticks."""
+CLEAN_UP_S = 3.0
+"""More than leaving a run takes: it waits for the engine's last word."""
+
+
+async def while_connected(
+    exchange: Exchange, work: Coroutine[Any, Any, None], *, tick_s: float = TICK_S
+) -> None:
+    """Run `work` to its end. Raises what it raises, and ClientGone. Call it once the body has been read."""
+    task = asyncio.create_task(work)
+    gone = asyncio.create_task(exchange.wait_gone())
+    try:
+        while not task.done():
+            await asyncio.wait({task, gone}, timeout=tick_s, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() and not task.done():
+                raise ClientGone
+            stream = exchange.stream
+            if not task.done() and stream is not None and not await stream.tick(tick_s):
+                raise ClientGone
+    finally:
+        gone.cancel()
+        await cancelled(task, CLEAN_UP_S)
+        _note(task)
+    task.result()
+
+
+def _note(task: "asyncio.Task[None]") -> None:
+    """Nobody is left to hear how abandoned work failed; asyncio would complain in the log."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,120 @@
+"""A run that no engine begins with is given up, and says so."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fleet.session import EngineSession, SessionOptions
+from gateway.runs.run import Run
+from inference_engine.contract.codes import Code
+from inference_engine.contract.requests import Abort, Generate, ServiceClass
+from inference_engine.contract.sampling import SamplingParams
+from polling import until
+from stand_ins.scripted_engine import ScriptedEngine
+from tenants.errors import Denied
+from usage.models import Ending
+
+
+class Admitted:
+    """An admission that writes down what it is told."""
+
+    request_id, reservation_key, weight = "r1", "", 1.0
+    service_class, max_tokens = ServiceClass.BULK, 20
+    principal = SimpleNamespace(tenant_id="t", key_id="k")
+
+    def __init__(self, queue_timeout_s: float) -> None:
+        self.queue_timeout_s = queue_timeout_s
+        self.endings: list[tuple[Ending, Code | None]] = []
+        self.recorded: dict[str, object] = {}
+
+    def record(self, **fields: object) -> None:
+        self.recorded |= fields
+
+    def on_end(self, callback: object) -> None: ...
+
+    def finish(self, ending: Ending, code: Code | None = None, finish_reason: str = "") -> None:
+        self.endings.append((ending, code))
+
+
+class Text:
+    """Every token is a letter."""
+
+    def stream_decoder(self, *_: object, **__: object) -> Any:
+        return SimpleNamespace(
+            push=lambda ids: SimpleNamespace(text="a" * len(ids), num_tokens=len(ids), stopped=False),
+            finish=lambda: SimpleNamespace(text="", stopped=False),
+        )
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[ScriptedEngine]:
+    with tempfile.TemporaryDirectory(prefix="oct-") as folder:
+        engine = ScriptedEngine(Path(folder))
+        await engine.start()
+        yield engine
+        await engine.stop()
+
+
+async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidates: int = 1) -> int:
+    """The number of tokens that came."""
+    session = EngineSession(engine.record(), SessionOptions())
+    await session.open()
+    order: Any = SimpleNamespace(
+        prompts=[[1, 2, 3]],
+        num_candidates=num_candidates,
+        max_tokens=20,
+        sampling=SamplingParams(seed=1, max_tokens=1),
+        stop=(),
+        constraint=None,
+        include_stop=False,
+        skip_special_tokens=True,
+    )
+    came = 0
+
+    async def emit(_: object, piece: Any) -> None:
+        nonlocal came
+        came += len(piece.token_ids)
+
+    try:
+        async with Run(order, admission, session, Text()) as run:  # type: ignore[arg-type]
+            await run.accepted()
+            await run.pump(emit)
+    finally:
+        await session.close("over")
+    return came
+
+
+async def test_a_request_that_waits_too_long_is_given_up_and_aborted(engine: ScriptedEngine) -> None:
+    engine.tokens_per_step = 0
+    admission = Admitted(queue_timeout_s=0.1)
+    with pytest.raises(Denied) as caught:
+        await run_through(engine, admission)
+    assert (caught.value.code, caught.value.retry_after_s) == (Code.QUEUE_TIMEOUT, 1.0)
+    assert "0.1 seconds" in caught.value.message
+    assert admission.endings == [(Ending.ABORTED, Code.QUEUE_TIMEOUT)]
+    await until(lambda: engine.got(Abort))
+
+
+async def test_once_begun_it_may_take_its_time(engine: ScriptedEngine) -> None:
+    engine.step_s = 0.02
+    admission = Admitted(queue_timeout_s=0.2)
+    assert await run_through(engine, admission) == 20
+    assert admission.endings == [(Ending.FINISHED, None)]
+    (message,) = engine.got(Generate)
+    assert isinstance(message, Generate) and message.service_class is ServiceClass.BULK
+
+
+async def test_several_choices_are_one_group_and_their_prompt_counts_once(engine: ScriptedEngine) -> None:
+    admission = Admitted(queue_timeout_s=20.0)
+    admission.max_tokens = 60
+    assert await run_through(engine, admission, num_candidates=3) == 60
+    messages = [message for message in engine.got(Generate) if isinstance(message, Generate)]
+    assert [message.choice for message in messages] == [0, 1, 2]
+    assert {message.group_id for message in messages} == {"r1-0"}
+    assert len({message.request_id for message in messages}) == 3
+    assert len({message.sampling.seed for message in messages}) == 1
+    assert (admission.recorded["prompt_tokens"], admission.recorded["output_tokens"]) == (3, 60)

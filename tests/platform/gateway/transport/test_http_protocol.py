@@ -1,0 +1,124 @@
+"""Limits on a request's head, over real sockets and a real uvicorn."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import uvicorn
+
+from gateway.transport import http_protocol
+from gateway.transport.http_protocol import MAX_HEAD_BYTES, GuardedHttpProtocol
+
+OK = b"HTTP/1.1 200 OK"
+
+
+async def application(scope, receive, send) -> None:  # type: ignore[no-untyped-def]
+    if scope["path"] == "/slow":
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.append(scope["path"])
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+left: list[str] = []
+
+
+@pytest.fixture
+async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
+    monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", 0.3)
+    left.clear()
+    config = uvicorn.Config(
+        application,
+        port=0,
+        http=GuardedHttpProtocol,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        timeout_graceful_shutdown=2,
+    )
+    server = uvicorn.Server(config)
+    with contextlib.suppress(KeyboardInterrupt):
+        task = asyncio.create_task(server._serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        yield server.servers[0].sockets[0].getsockname()[1]
+        server.should_exit = True
+        await task
+
+
+async def answer_to(port: int, *pieces: bytes) -> bytes:
+    """Everything that comes back until the server closes, or until the answer is whole."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.suppress(ConnectionError):
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+    async with asyncio.timeout(10):
+        with contextlib.suppress(ConnectionError):
+            return await reader.read()
+    return b""
+
+
+def error_in(answer: bytes) -> tuple[bytes, str]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0], str(json.loads(body)["error"]["code"])
+
+
+async def test_plain_requests_pass_and_connections_are_kept(port: int) -> None:
+    one = b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n"
+    answer = await answer_to(port, one, one + b"GET /b HTTP/1.1\r\nconnection: close\r\nhost: x\r\n\r\n")
+    assert answer.count(OK) == 3
+
+
+@pytest.mark.parametrize(
+    "raw", [b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /\x00 HTTP/1.1\r\n\r\n"]
+)
+async def test_what_is_not_http_gets_an_error_of_our_shape(port: int, raw: bytes) -> None:
+    assert error_in(await answer_to(port, raw)) == (b"HTTP/1.1 400 Bad Request", "invalid_request")
+
+
+async def test_endless_headers_are_cut_off(port: int) -> None:
+    pieces = [b"GET / HTTP/1.1\r\n"] + [b"a: " + b"x" * 8000 + b"\r\n"] * (MAX_HEAD_BYTES // 8000 + 4)
+    assert b"431" in (await answer_to(port, *pieces)).split(b"\r\n")[0]
+
+
+async def test_an_endless_header_value_is_cut_off(port: int) -> None:
+    pieces = [b"GET / HTTP/1.1\r\na: "] + [b"x" * 8000] * (MAX_HEAD_BYTES // 8000 + 4)
+    assert b"431" in (await answer_to(port, *pieces)).split(b"\r\n")[0]
+
+
+async def test_slow_heads_are_given_up(port: int) -> None:
+    assert error_in(await answer_to(port, b"GET / HTTP/1.1\r\na:"))[1] == "request_timeout"
+    assert await answer_to(port) == b""
+
+
+async def test_a_slow_body_is_not_a_slow_head(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"POST /slow HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.6):
+            await reader.read()
+    writer.close()
+
+
+async def test_a_client_that_pipelines_and_leaves_is_noticed(port: int) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n" * 2)
+    await writer.drain()
+    writer.close()
+    async with asyncio.timeout(5):
+        while "/slow" not in left:
+            await asyncio.sleep(0.01)
+
+
+async def test_an_upgrade_is_answered_as_plain_http(port: int) -> None:
+    raw = b"GET /x HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(raw)
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).startswith(OK)
+    writer.close()
