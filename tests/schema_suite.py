@@ -95,7 +95,7 @@ def run_suite(vocabulary: Vocabulary, schemas: list[SuiteSchema], num_values: in
 
 def schema_matcher(schema: Any, vocabulary: Vocabulary) -> Matcher:
     constraint = Constraint(kind=ConstraintKind.JSON_SCHEMA, source=json.dumps(schema))
-    return Matcher(build(grammar_of(constraint), vocabulary.tokenizer), vocabulary)
+    return Matcher(build(grammar_of(constraint, vocabulary), vocabulary.tokenizer), vocabulary)
 
 
 def reason_of(error: ConstraintError) -> str:

@@ -94,7 +94,7 @@ class Compiler:
                 return found
         if self._clock() - queued_at > QUEUE_SECONDS:
             raise ConstraintError("the constraint waited too long to be compiled", code=Code.QUEUE_TIMEOUT)
-        compiled = self._build(grammar_of(key[1]))
+        compiled = self._build(grammar_of(key[1], self.vocabulary))
         with self._lock:
             self._compiled[key] = compiled
             while len(self._compiled) > CACHE_SIZE:
@@ -105,7 +105,7 @@ class Compiler:
         """For one matcher alone; the shared grammar's lexer is used up, so nobody is to start with it."""
         with self._lock:
             self._compiled.pop(key, None)
-        return build(grammar_of(key[1]), self.vocabulary.tokenizer)
+        return build(grammar_of(key[1], self.vocabulary), self.vocabulary.tokenizer)
 
     def _build(self, text: str) -> LLMatcher:
         with self._lock:

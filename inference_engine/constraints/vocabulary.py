@@ -1,6 +1,7 @@
 """The model's tokens as llguidance sees them: the bytes of each, and which ids end an output."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llguidance import LLTokenizer
@@ -17,6 +18,8 @@ class Vocabulary:
     size: int
     """The model's vocabulary: the number of logits in a row, rows of padding included."""
     end_ids: frozenset[int]
+    added_tokens: Mapping[str, int] = field(repr=False)
+    """Those that no text is ever merged into, by their content: control tokens, but others as well."""
 
     @property
     def num_words(self) -> int:
@@ -38,4 +41,5 @@ def load_vocabulary(tokenizer_json: bytes, *, vocab_size: int, end_ids: Iterable
         tokenizer = LLTokenizer(tokenizer_json.decode(), n_vocab=vocab_size, eos_token=ids, slices=slices)
     except ValueError as error:
         raise UnsupportedTokenizer(str(error)) from error
-    return Vocabulary(tokenizer, tokenizer_json, vocab_size, frozenset(ids))
+    added = {token["content"]: token["id"] for token in json.loads(tokenizer_json).get("added_tokens") or ()}
+    return Vocabulary(tokenizer, tokenizer_json, vocab_size, frozenset(ids), added)

@@ -24,10 +24,12 @@ class ConstraintKind(StrEnum):
     JSON_SCHEMA = "json_schema"
     REGEX = "regex"
     GRAMMAR = "grammar"
+    TOOL_CALLS = "tool_calls"
 
 
 class Constraint(Struct, frozen=True, kw_only=True):
-    """What the output must match. `source` is the schema, expression or grammar as text."""
+    """What the output must match. `source` is the schema, expression or grammar as text; that of tool calls
+    is made by `tool_calls.ToolCalls.constraint`."""
 
     kind: ConstraintKind
     source: str = ""

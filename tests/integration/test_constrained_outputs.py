@@ -72,7 +72,7 @@ def make_harness(vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def matcher(vocabulary: Vocabulary) -> Callable[[], Matcher]:
     constraint = Constraint(kind=ConstraintKind.REGEX, source=SPELLING)
-    return lambda: Matcher(build(grammar_of(constraint), vocabulary.tokenizer), vocabulary)
+    return lambda: Matcher(build(grammar_of(constraint, vocabulary), vocabulary.tokenizer), vocabulary)
 
 
 def alone(harness: EngineHarness, prompt: list[int], **fields: Any) -> Trace:

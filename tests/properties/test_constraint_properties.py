@@ -56,7 +56,7 @@ def vocabulary() -> Vocabulary:
 
 def matcher_of(expression: str, vocabulary: Vocabulary) -> Matcher:
     constraint = Constraint(kind=ConstraintKind.REGEX, source=expression)
-    return Matcher(build(grammar_of(constraint), vocabulary.tokenizer), vocabulary)
+    return Matcher(build(grammar_of(constraint, vocabulary), vocabulary.tokenizer), vocabulary)
 
 
 @settings(deadline=None, max_examples=150)

@@ -38,7 +38,7 @@ def smollm2_vocabulary(smollm2_dir: Path) -> Vocabulary:
 @pytest.fixture(scope="session")
 def make_matcher(vocabulary: Vocabulary) -> MakeMatcher:
     def make(kind: ConstraintKind, source: Any = "") -> Matcher:
-        grammar = grammar_of(a_constraint(kind, source))
+        grammar = grammar_of(a_constraint(kind, source), vocabulary)
         return Matcher(build(grammar, vocabulary.tokenizer), vocabulary)
 
     return make

@@ -39,7 +39,7 @@ def filler(vocabulary: Vocabulary) -> Iterator[MaskFiller]:
 
 @pytest.fixture
 def matcher(vocabulary: Vocabulary) -> Matcher:
-    grammar = grammar_of(Constraint(kind=ConstraintKind.REGEX, source="[a-z]{2,4}"))
+    grammar = grammar_of(Constraint(kind=ConstraintKind.REGEX, source="[a-z]{2,4}"), vocabulary)
     return Matcher(build(grammar, vocabulary.tokenizer), vocabulary)
 
 
