@@ -21,6 +21,13 @@ class Shape:
     head_dim: int
     dtype: torch.dtype = torch.float32
     sliding_window: int | None = None
+    softcap: float | None = None
+    has_sinks: bool = False
+
+    @property
+    def sinks(self) -> Tensor | None:
+        """[H], from far below the scores to above them."""
+        return torch.linspace(-4, 9, self.num_heads).to(self.dtype) if self.has_sinks else None
 
     @property
     def spec(self) -> LayerSpec:
@@ -68,8 +75,13 @@ def dense_attention(sequence: Sequence, shape: Shape) -> Tensor:
     distance = torch.arange(length).unsqueeze(1) - torch.arange(length)
     window = shape.sliding_window or length
     scores = torch.einsum("qhd,khd->hqk", sequence.query.double(), key) * shape.scale
+    if shape.softcap is not None:
+        scores = shape.softcap * torch.tanh(scores / shape.softcap)
     scores = scores.masked_fill((distance < 0) | (distance >= window), -math.inf)
-    return torch.einsum("hqk,khd->qhd", scores.softmax(-1), value)
+    sinks = torch.full((shape.num_heads,), -math.inf) if shape.sinks is None else shape.sinks
+    columns = sinks.double().view(-1, 1, 1).expand(-1, length, 1)
+    weights = torch.cat([scores, columns], -1).softmax(-1)[..., :-1]
+    return torch.einsum("hqk,khd->qhd", weights, value)
 
 
 @dataclass
@@ -114,7 +126,13 @@ class PagedRun:
         )
         self.backend.write(self.layer, key, value, metadata)
         output = self.backend.attend(
-            self.layer, query, metadata, scale=self.shape.scale, sliding_window=self.shape.sliding_window
+            self.layer,
+            query,
+            metadata,
+            scale=self.shape.scale,
+            sliding_window=self.shape.sliding_window,
+            softcap=self.shape.softcap,
+            sinks=self.shape.sinks,
         )
         lengths = [length for _, _, length in chunks]
         parts = output[: sum(lengths)].split(lengths)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engine_harness import Trace
 from exactness import CIRCUMSTANCES, Circumstance, Subject, alone, batched, check
-from inference_engine.execution.attention.backend import KvLayer
+from inference_engine.execution.attention.backend import AttentionRule, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.attention.select import choose_backend
@@ -65,15 +65,10 @@ class BatchChosenSplits(ReferenceBackend):
     """The mistake that all this is about: KV splits as long as the batch suggests."""
 
     def _attend(
-        self,
-        layer: KvLayer,
-        query: Tensor,
-        metadata: AttentionMetadata,
-        scale: float,
-        sliding_window: int | None,
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
         self.split_tokens = 16 if metadata.num_sequences == 1 else 2
-        return super()._attend(layer, query, metadata, scale, sliding_window)
+        return super()._attend(layer, query, metadata, rule)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -8,7 +8,6 @@ queries).
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from enum import StrEnum
 
 import torch
 from torch import Tensor
@@ -17,16 +16,8 @@ from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.metadata import AttentionMetadata
 
 
-class AttentionFeature(StrEnum):
-    """What a model may ask of attention beyond causal, grouped-query softmax."""
-
-    SLIDING_WINDOW = "sliding window"
-    SOFT_CAP = "logit soft cap"
-    SINKS = "attention sinks"
-
-
 class UnsupportedAttention(ValueError):
-    """A model asks for something this backend does not do; the message names it."""
+    """A layer of a kind that this backend can't hold; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +28,20 @@ class LayerSpec:
     head_dim: int
     dtype: torch.dtype
     """torch.float32 or torch.bfloat16; queries, keys, values and outputs all have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionRule:
+    """How scores become weights, beyond the causal mask."""
+
+    scale: float
+    """Scores are query . key * scale."""
+    sliding_window: int | None = None
+    """Positions seen, the query's own included; None sees all."""
+    softcap: float | None = None
+    """Scaled scores s become softcap * tanh(s / softcap)."""
+    sinks: Tensor | None = None
+    """[H]: for each head one more score in its softmax, whose weight goes nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,6 @@ class AttentionBackend(ABC):
     batch_invariant: bool
     """A row's output is bitwise the same whatever else is in the step, however its prompt was chunked and
     wherever its blocks lie."""
-    features: frozenset[AttentionFeature]
 
     dtypes = frozenset({torch.float32, torch.bfloat16})
 
@@ -96,43 +100,17 @@ class AttentionBackend(ABC):
     ) -> Tensor:
         """Attention output [T, H, D], contiguous, in the query's dtype; padding rows are zeros.
 
-        query is [T, H, D]. sliding_window is the number of positions seen, the query's own included; None
-        sees all. Raises UnsupportedAttention for a soft cap or sinks that the backend does not do.
+        query is [T, H, D]; what else is given makes an AttentionRule.
         """
-        self.check(sliding_window=sliding_window, softcap=softcap, sinks=sinks)
         if sliding_window is not None and sliding_window < 1:
             raise ValueError(f"a sliding window of {sliding_window} sees nothing")
-        return self._attend(layer, query, metadata, scale, sliding_window)
+        return self._attend(layer, query, metadata, AttentionRule(scale, sliding_window, softcap, sinks))
 
     @abstractmethod
     def _attend(
-        self,
-        layer: KvLayer,
-        query: Tensor,
-        metadata: AttentionMetadata,
-        scale: float,
-        sliding_window: int | None,
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
         """`attend` after its check."""
-
-    def check(
-        self,
-        *,
-        sliding_window: int | None = None,
-        softcap: float | None = None,
-        sinks: Tensor | None = None,
-    ) -> None:
-        """Raises UnsupportedAttention that names every feature asked for and not among `features`."""
-        asked = {
-            AttentionFeature.SLIDING_WINDOW: sliding_window is not None,
-            AttentionFeature.SOFT_CAP: softcap is not None,
-            AttentionFeature.SINKS: sinks is not None,
-        }
-        missing = [
-            feature for feature, is_asked in asked.items() if is_asked and feature not in self.features
-        ]
-        if missing:
-            raise UnsupportedAttention(f"the {self.name} attention backend does not do: {', '.join(missing)}")
 
     @abstractmethod
     def gather(self, layer: KvLayer, block_ids: list[int]) -> tuple[Tensor, Tensor]:

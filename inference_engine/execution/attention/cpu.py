@@ -8,7 +8,7 @@ from torch import Tensor
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import (
     AttentionBackend,
-    AttentionFeature,
+    AttentionRule,
     KvLayer,
     LayerSpec,
     UnsupportedAttention,
@@ -29,7 +29,6 @@ class CpuBackend(AttentionBackend):
 
     name = "cpu"
     batch_invariant = True
-    features = frozenset({AttentionFeature.SLIDING_WINDOW})
 
     def __init__(self) -> None:
         """Raises KernelBuildError where the kernel can't be compiled."""
@@ -68,12 +67,7 @@ class CpuBackend(AttentionBackend):
         self._kernel.write(layer.keys, layer.values, key, value, metadata.slot_mapping)
 
     def _attend(
-        self,
-        layer: KvLayer,
-        query: Tensor,
-        metadata: AttentionMetadata,
-        scale: float,
-        sliding_window: int | None,
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
         output = torch.empty(query.shape, dtype=query.dtype)
         self._kernel.attend(
@@ -83,8 +77,10 @@ class CpuBackend(AttentionBackend):
             metadata.positions,
             metadata.sequence_of_row,
             metadata.block_table,
-            scale,
-            sliding_window or 0,
+            rule.scale,
+            rule.sliding_window or 0,
+            rule.softcap or 0.0,
+            None if rule.sinks is None else rule.sinks.detach().float().contiguous(),
             output,
         )
         return output

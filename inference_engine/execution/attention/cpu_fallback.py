@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from inference_engine.contract.limits import BLOCK_SIZE
-from inference_engine.execution.attention.backend import AttentionFeature, KvLayer
+from inference_engine.execution.attention.backend import AttentionRule, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.token_major import TokenMajorBackend
 
@@ -20,26 +20,14 @@ class CpuFallbackBackend(TokenMajorBackend):
 
     name = "cpu-fallback"
     batch_invariant = False
-    features = frozenset({AttentionFeature.SLIDING_WINDOW})
 
     def _attend(
-        self,
-        layer: KvLayer,
-        query: Tensor,
-        metadata: AttentionMetadata,
-        scale: float,
-        sliding_window: int | None,
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
         output = torch.zeros(query.shape, dtype=query.dtype)
         for sequences, rows in _groups(metadata):
-            attended = _attend_group(
-                layer,
-                query[rows].float() * scale,
-                metadata,
-                sequences,
-                metadata.positions[rows],
-                sliding_window,
-            )
+            scaled = query[rows].float() * rule.scale
+            attended = _attend_group(layer, scaled, metadata, sequences, metadata.positions[rows], rule)
             output[rows] = attended.to(query.dtype)
         return output
 
@@ -62,7 +50,7 @@ def _attend_group(
     metadata: AttentionMetadata,
     sequences: Tensor,
     positions: Tensor,
-    sliding_window: int | None,
+    rule: AttentionRule,
 ) -> Tensor:
     """Output [n, L, H, D] of scaled float32 queries of that shape at positions [n, L]."""
     num_seen = int(positions.max()) + 1
@@ -70,11 +58,21 @@ def _attend_group(
     keys, values = (kv[table].flatten(1, 2)[:, :num_seen].float() for kv in (layer.keys, layer.values))
     kv_position = torch.arange(num_seen)
     seen = kv_position <= positions.unsqueeze(-1)
-    if sliding_window is not None:
-        seen &= kv_position > positions.unsqueeze(-1) - sliding_window
+    if rule.sliding_window is not None:
+        seen &= kv_position > positions.unsqueeze(-1) - rule.sliding_window
     # What no row sees may be anything, NaN included, which a weight of 0 would not silence.
     values = values.masked_fill(~seen.any(1)[:, :, None, None], 0.0)
     grouped = query.unflatten(2, (layer.spec.num_kv_heads, -1))
     scores = torch.einsum("nlkgd,nskd->nkgls", grouped, keys)
-    weights = scores.masked_fill(~seen[:, None, None], -torch.inf).softmax(-1)
+    if rule.softcap is not None:
+        scores = rule.softcap * torch.tanh(scores / rule.softcap)
+    weights = _softmax(scores.masked_fill(~seen[:, None, None], -torch.inf), rule.sinks)
     return torch.einsum("nkgls,nskd->nlkgd", weights, values).flatten(2, 3)
+
+
+def _softmax(scores: Tensor, sinks: Tensor | None) -> Tensor:
+    """Weights of scores [n, K, H / K, L, S], with the heads' sinks in the sum if there are any."""
+    if sinks is None:
+        return scores.softmax(-1)
+    columns = sinks.float().view(1, scores.shape[1], -1, 1, 1).expand(*scores.shape[:-1], 1)
+    return torch.cat([scores, columns], -1).softmax(-1)[..., :-1]

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from inference_engine.contract.limits import BLOCK_SIZE
-from inference_engine.execution.attention.backend import AttentionFeature, KvLayer
+from inference_engine.execution.attention.backend import AttentionRule, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.token_major import TokenMajorBackend
 
@@ -19,17 +19,11 @@ from inference_engine.execution.attention.token_major import TokenMajorBackend
 class ReferenceBackend(TokenMajorBackend):
     name = "reference"
     batch_invariant = True
-    features = frozenset({AttentionFeature.SLIDING_WINDOW})
     split_tokens = BLOCK_SIZE
     """KV positions in one split. A constant: a split chosen by the batch would change a row's rounding."""
 
     def _attend(
-        self,
-        layer: KvLayer,
-        query: Tensor,
-        metadata: AttentionMetadata,
-        scale: float,
-        sliding_window: int | None,
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
         output = torch.zeros(query.shape, dtype=query.dtype)
         bounds = metadata.query_start_loc.tolist()
@@ -39,11 +33,15 @@ class ReferenceBackend(TokenMajorBackend):
             keys, values = (kv.float() for kv in self.gather(layer, blocks))
             for row in range(bounds[sequence], bounds[sequence + 1]):
                 end = positions[row] + 1
-                begin = 0 if sliding_window is None else max(0, end - sliding_window)
-                output[row] = self._attend_row(query[row].float() * scale, keys, values, begin, end)
+                begin = 0 if rule.sliding_window is None else max(0, end - rule.sliding_window)
+                output[row] = self._attend_row(
+                    query[row].float() * rule.scale, keys, values, begin, end, rule
+                )
         return output
 
-    def _attend_row(self, query: Tensor, keys: Tensor, values: Tensor, begin: int, end: int) -> Tensor:
+    def _attend_row(
+        self, query: Tensor, keys: Tensor, values: Tensor, begin: int, end: int, rule: AttentionRule
+    ) -> Tensor:
         """Output [H, D] of one scaled query [H, D] over positions begin .. end - 1 of the keys [S, K, D]."""
         num_kv_heads, head_dim = keys.shape[1:]
         before, after = begin % self.split_tokens, -end % self.split_tokens
@@ -53,11 +51,19 @@ class ReferenceBackend(TokenMajorBackend):
         key, value = (pad(kv[begin:end], (0, 0, 0, 0, before, after)).reshape(shape) for kv in (keys, values))
         is_seen = pad(torch.ones(end - begin, dtype=torch.bool), (before, after))
         scores = (key * query.reshape(num_kv_heads, -1, head_dim)).sum(-1)
+        if rule.softcap is not None:
+            scores = rule.softcap * torch.tanh(scores / rule.softcap)
         scores = scores.masked_fill(~is_seen.reshape(*scores.shape[:2], 1, 1), -math.inf)
         maximum = scores.amax(1)
         weights = torch.exp(scores - maximum.unsqueeze(1))
         # Each split on its own scale; then all on the scale of the largest.
-        rescale = torch.exp(maximum - maximum.amax(0))
+        highest = maximum.amax(0)
+        if rule.sinks is not None:
+            sinks = rule.sinks.float().reshape(num_kv_heads, -1)
+            highest = torch.maximum(highest, sinks)
+        rescale = torch.exp(maximum - highest)
         total = (weights.sum(1) * rescale).sum(0)
+        if rule.sinks is not None:
+            total = total + torch.exp(sinks - highest)
         output = ((weights.unsqueeze(-1) * value).sum(1) * rescale.unsqueeze(-1)).sum(0)
         return (output / total.unsqueeze(-1)).reshape(query.shape)

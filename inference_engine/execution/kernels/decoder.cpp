@@ -146,8 +146,8 @@ at::Tensor decode_layers(
     rows.project_heads(weight_of(parts[1], width, (num_heads + 2 * num_kv_heads) * dim));
     rows.rotate_heads(bits(cos), bits(signed_sin), row_positions);
     write_kv(keys[layer], values[layer], new_keys, new_values, slot_mapping);
-    attend_paged(keys[layer], values[layer], queries, positions, sequence_of_row, block_table, scale, windows[layer],
-                 rows.attended());
+    attend_paged(keys[layer], values[layer], queries, positions, sequence_of_row, block_table,
+                 {static_cast<float>(scale), windows[layer]}, rows.attended());
     rows.add_output(weight_of(parts[2], num_heads * dim, width));
     rows.normalise(norm_of(parts[3], width), eps);
     rows.activate(weight_of(parts[4], width, 2 * inner));

@@ -78,7 +78,7 @@ TORCH_LIBRARY(octavo, library) {
   library.def("write(Tensor(a!) keys, Tensor(b!) values, Tensor key, Tensor value, Tensor slot_mapping) -> ()");
   library.def(
       "attend(Tensor keys, Tensor values, Tensor query, Tensor positions, Tensor sequence_of_row, "
-      "Tensor block_table, float scale, int window, Tensor(a!) out) -> ()");
+      "Tensor block_table, float scale, int window, float softcap, Tensor? sinks, Tensor(a!) out) -> ()");
   library.def("pack(Tensor weight, Tensor(a!) out) -> ()");
   library.def("linear(Tensor x, Tensor packed, Tensor? bias, int outputs, bool in_float) -> Tensor");
   library.def("gated(Tensor x, Tensor packed, int inner) -> Tensor");
@@ -90,7 +90,7 @@ TORCH_LIBRARY(octavo, library) {
 
 TORCH_LIBRARY_IMPL(octavo, CPU, library) {
   library.impl("write", octavo::write_kv);
-  library.impl("attend", octavo::attend_paged);
+  library.impl("attend", octavo::attend_by_rule);
   library.impl("pack", octavo::pack_weight);
   library.impl("linear", octavo::linear);
   library.impl("gated", octavo::gated);

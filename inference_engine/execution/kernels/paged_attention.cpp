@@ -192,7 +192,8 @@ template <typename T, int G>
 struct Heads {
   const Layer& layer;
   const Item& item;
-  float scale;
+  const Rule& rule;
+  const float* sinks;  // [G], or nullptr
   const T* query;  // [G][D]
   float* output;   // [G][P], not yet divided by the sum of the weights
   Floats sums[G];
@@ -212,12 +213,26 @@ struct Heads {
     for (int half = 0; half < kHalves; ++half) mask(span * kSpan + half * kTile, scores[half]);
   }
 
+  Floats scaled(Floats score) const {
+    score *= rule.scale;
+    return rule.softcap > 0 ? rule.softcap * tanh_of(score / rule.softcap) : score;
+  }
+
+  // A sink is one more token of weight e^sink and no value.
+  void begin() {
+    for (int g = 0; g < G; ++g) {
+      maximum[g] = sinks ? sinks[g] : -INFINITY;
+      if (sinks && !std::isinf(sinks[g])) sums[g][0] = 1.0f;
+    }
+  }
+
   // Lanes that are not seen may hold anything, NaN included: they never leave their lane.
   void mask(int64_t start, Floats (&scores)[G]) const {
     const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const int first = std::clamp<int64_t>(item.begin - start, 0, kTile);
     const int last = std::clamp<int64_t>(item.end - start, 0, kTile);
-    for (int g = 0; g < G; ++g) scores[g] = (lane >= first) & (lane < last) ? scores[g] * scale : splat(-INFINITY);
+    for (int g = 0; g < G; ++g)
+      scores[g] = (lane >= first) & (lane < last) ? scaled(scores[g]) : splat(-INFINITY);
   }
 
   const T* keys(const Parts& parts, int half) const {
@@ -261,10 +276,10 @@ struct Heads {
 // Attention of G query heads, query [G][D]; output [G][P], not yet divided by total [G].
 // `upcoming` is what this thread will read first when it is done here.
 template <typename T, int G>
-void attend_heads(const Layer& layer, const Item& item, Parts upcoming, float scale, const T* query, float* output,
-                  float* total) {
-  Heads<T, G> heads{layer, item, scale, query, output, {}, {}};
-  for (int g = 0; g < G; ++g) heads.maximum[g] = -INFINITY;
+void attend_heads(const Layer& layer, const Item& item, Parts upcoming, const Rule& rule, const float* sinks,
+                  const T* query, float* output, float* total) {
+  Heads<T, G> heads{layer, item, rule, sinks, query, output, {}, {}};
+  heads.begin();
   std::memset(output, 0, sizeof(float) * G * layer.padded_dim);
   Parts parts = item.first_parts(layer);
   for (int64_t span = item.begin / kSpan; span * kSpan < item.end; ++span) {
@@ -281,13 +296,13 @@ void attend_heads(const Layer& layer, const Item& item, Parts upcoming, float sc
 
 template <typename T>
 void attend_heads(
-    int count, const Layer& layer, const Item& item, Parts upcoming, float scale, const T* query, float* output,
-    float* total) {
+    int count, const Layer& layer, const Item& item, Parts upcoming, const Rule& rule, const float* sinks,
+    const T* query, float* output, float* total) {
   switch (count) {
-    case 1: return attend_heads<T, 1>(layer, item, upcoming, scale, query, output, total);
-    case 2: return attend_heads<T, 2>(layer, item, upcoming, scale, query, output, total);
-    case 3: return attend_heads<T, 3>(layer, item, upcoming, scale, query, output, total);
-    default: return attend_heads<T, 4>(layer, item, upcoming, scale, query, output, total);
+    case 1: return attend_heads<T, 1>(layer, item, upcoming, rule, sinks, query, output, total);
+    case 2: return attend_heads<T, 2>(layer, item, upcoming, rule, sinks, query, output, total);
+    case 3: return attend_heads<T, 3>(layer, item, upcoming, rule, sinks, query, output, total);
+    default: return attend_heads<T, 4>(layer, item, upcoming, rule, sinks, query, output, total);
   }
 }
 
@@ -305,7 +320,7 @@ inline void store_row(const float* output, float total, int64_t dim, T* out) {
 // All `group` query heads of one item. query and out point at the first of them.
 template <typename T>
 void attend_item(
-    const Layer& layer, const Item& item, Parts upcoming, float scale, const T* query, int64_t query_stride,
+    const Layer& layer, const Item& item, Parts upcoming, const Rule& rule, const T* query, int64_t query_stride,
     int64_t group, T* out) {
   alignas(64) float output[kMaxHeads * kMaxDim];
   alignas(64) T queries[kMaxHeads * kMaxDim];
@@ -314,7 +329,8 @@ void attend_item(
     const int count = std::min<int64_t>(kMaxHeads, group - done);
     for (int g = 0; g < count; ++g)
       std::memcpy(queries + g * layer.dim, query + (done + g) * query_stride, sizeof(T) * layer.dim);
-    attend_heads<T>(count, layer, item, upcoming, scale, queries, output, total);
+    const float* sinks = rule.sinks ? rule.sinks + item.head * group + done : nullptr;
+    attend_heads<T>(count, layer, item, upcoming, rule, sinks, queries, output, total);
     for (int g = 0; g < count; ++g)
       store_row(output + g * layer.padded_dim, total[g], layer.dim, out + (done + g) * layer.dim);
   }
@@ -341,7 +357,8 @@ struct Items {
 };
 
 template <typename T>
-void attend_items(const Layer& layer, const Items& items, const at::Tensor& query, double scale, at::Tensor& out) {
+void attend_items(const Layer& layer, const Items& items, const at::Tensor& query, const Rule& rule,
+                  at::Tensor& out) {
   const int64_t group = query.size(1) / layer.num_heads;
   const auto* queries = static_cast<const T*>(query.const_data_ptr());
   auto* outputs = static_cast<T*>(out.mutable_data_ptr());
@@ -354,7 +371,7 @@ void attend_items(const Layer& layer, const Items& items, const at::Tensor& quer
       T* result = outputs + (item.row * query.size(1) + item.head * group) * layer.dim;
       const T* first_query = queries + item.row * query.stride(0) + item.head * group * query.stride(1);
       if (item.table)
-        attend_item<T>(layer, item, upcoming, scale, first_query, query.stride(1), group, result);
+        attend_item<T>(layer, item, upcoming, rule, first_query, query.stride(1), group, result);
       else
         std::memset(result, 0, sizeof(T) * group * layer.dim);
     }
@@ -409,8 +426,7 @@ void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const a
 }
 
 void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query, const at::Tensor& positions,
-            const at::Tensor& sequence_of_row, const at::Tensor& block_table, double scale, int64_t window,
-            at::Tensor out) {
+                  const at::Tensor& sequence_of_row, const at::Tensor& block_table, const Rule& rule, at::Tensor out) {
   check_rows(query, keys, "query");
   TORCH_CHECK(query.size(1) % keys.size(1) == 0, "query heads must be a multiple of KV heads");
   TORCH_CHECK(query.size(0) == positions.size(0) && query.size(0) == sequence_of_row.size(0),
@@ -420,9 +436,21 @@ void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Te
               "metadata must be contiguous");
   const Layer layer{keys.const_data_ptr(), values.const_data_ptr(), keys.size(0), keys.size(1), head_dim(keys),
                     values.size(3)};
-  const Items items{positions, sequence_of_row, block_table, layer.num_heads, window};
-  if (keys.scalar_type() == at::kFloat) return attend_items<float>(layer, items, query, scale, out);
-  attend_items<bf16>(layer, items, query, scale, out);
+  const Items items{positions, sequence_of_row, block_table, layer.num_heads, rule.window};
+  if (keys.scalar_type() == at::kFloat) return attend_items<float>(layer, items, query, rule, out);
+  attend_items<bf16>(layer, items, query, rule, out);
+}
+
+void attend_by_rule(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query,
+                    const at::Tensor& positions, const at::Tensor& sequence_of_row, const at::Tensor& block_table,
+                    double scale, int64_t window, double softcap, const std::optional<at::Tensor>& sinks,
+                    at::Tensor out) {
+  TORCH_CHECK(!sinks || (sinks->scalar_type() == at::kFloat && sinks->is_contiguous() &&
+                         sinks->numel() == query.size(1)),
+              "sinks must be fp32, one for each query head");
+  const float* first_sink = sinks ? sinks->const_data_ptr<float>() : nullptr;
+  const Rule rule{static_cast<float>(scale), window, static_cast<float>(softcap), first_sink};
+  attend_paged(keys, values, query, positions, sequence_of_row, block_table, rule, out);
 }
 
 }  // namespace octavo

@@ -128,4 +128,17 @@ inline Floats exp_nonpositive(Floats x) {
   return x < -87.0f ? Floats{} : series * reinterpret_cast<Floats>(exponent);
 }
 
+// tanh, within 1e-7. Near 0 a series, elsewhere through e^-2|x|; NaN stays NaN.
+inline Floats tanh_of(Floats x) {
+  const Floats size = x < 0.0f ? -x : x;
+  const Floats decayed = exp_nonpositive(-2.0f * size);
+  const Floats far = (1.0f - decayed) / (1.0f + decayed);
+  const Floats square = x * x;
+  Floats series = splat(-17.0f / 315);
+  series = series * square + 2.0f / 15;
+  series = series * square - 1.0f / 3;
+  series = series * square + 1.0f;
+  return size < 0.125f ? x * series : (x < 0.0f ? -far : far);
+}
+
 }  // namespace octavo

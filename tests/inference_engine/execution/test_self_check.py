@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from transformers.models.llama.modeling_llama import LlamaAttention
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
 from inference_engine.execution import module_swaps
-from inference_engine.execution.attention.backend import KvLayer
+from inference_engine.execution.attention.backend import AttentionRule, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.families import UnsupportedModel
@@ -23,9 +24,9 @@ class ForgetsTheCache(ReferenceBackend):
     """Sees only the rows of this step, as a backend without a block table would."""
 
     def _attend(
-        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, scale: float, window: int | None
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
-        return super()._attend(layer, query, metadata, scale, 1)
+        return super()._attend(layer, query, metadata, replace(rule, sliding_window=1))
 
 
 class SkipsItsAttention(FusedAttention):

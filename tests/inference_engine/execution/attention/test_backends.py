@@ -23,6 +23,11 @@ SHAPES = [
     Shape(16, 2, 128, torch.bfloat16),
     Shape(5, 1, 18, torch.bfloat16, sliding_window=7),
     Shape(2, 2, 6, torch.bfloat16, sliding_window=33),
+    Shape(6, 2, 16, softcap=3.0),
+    Shape(8, 4, 256, torch.bfloat16, softcap=50.0, sliding_window=20),
+    Shape(10, 2, 64, has_sinks=True),
+    Shape(16, 2, 64, torch.bfloat16, has_sinks=True, sliding_window=7),
+    Shape(6, 1, 30, softcap=0.5, has_sinks=True, sliding_window=40),
 ]
 LENGTHS = [1, 15, 16, 17, 70, 33]
 
@@ -120,16 +125,15 @@ def test_bytes_per_block_is_what_a_block_takes(backend: AttentionBackend, head_d
     assert layer.keys.nbytes + layer.values.nbytes == 7 * backend.bytes_per_block(spec)
 
 
-@pytest.mark.parametrize(
-    ("asked", "name"), [({"softcap": 30.0}, "soft cap"), ({"sinks": torch.zeros(4)}, "sinks")]
-)
-def test_features_not_done_are_refused_by_name(backend: AttentionBackend, asked: dict, name: str) -> None:
-    shape = Shape(4, 2, 16)
-    layer, metadata = backend.allocate(shape.spec, 2), build_metadata([0], [1], [[1]])
-    with pytest.raises(UnsupportedAttention, match=name):
-        backend.attend(layer, torch.zeros(1, 4, 16), metadata, scale=1.0, **asked)
-    with pytest.raises(UnsupportedAttention, match=backend.name):
-        backend.check(**asked)
+@pytest.mark.parametrize("sink", [1e4, -1e4, -math.inf])
+def test_a_sink_of_any_size_is_no_accident(backend: AttentionBackend, sink: float) -> None:
+    """Far above the scores it leaves nothing, far below it changes nothing."""
+    layer, metadata = backend.allocate(Shape(2, 1, 16).spec, 2), build_metadata([0], [3], [[1]])
+    query, key, value = torch.randn(3, 3, 2, 16).split([1, 1, 1])
+    backend.write(layer, key[0, :, :1], value[0, :, :1], metadata)
+    plain = backend.attend(layer, query[0], metadata, scale=0.3)
+    sunk = backend.attend(layer, query[0], metadata, scale=0.3, sinks=torch.full((2,), sink))
+    torch.testing.assert_close(sunk, plain if sink < 0 else torch.zeros(3, 2, 16))
 
 
 def test_a_window_that_sees_nothing_is_refused(backend: AttentionBackend) -> None:

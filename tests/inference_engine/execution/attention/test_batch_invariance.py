@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from attention_steps import Shape, all_equal, random_sequences, run_chunked, run_solo, run_whole
-from inference_engine.execution.attention.backend import AttentionBackend, KvLayer
+from inference_engine.execution.attention.backend import AttentionBackend, AttentionRule, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.reference import ReferenceBackend
 
@@ -15,6 +15,8 @@ SHAPES = [
     Shape(9, 3, 64, torch.bfloat16),
     Shape(6, 2, 40, sliding_window=37),
     Shape(10, 2, 128, torch.bfloat16, sliding_window=16),
+    Shape(6, 2, 32, softcap=5.0, has_sinks=True, sliding_window=21),
+    Shape(6, 2, 48, torch.bfloat16, softcap=5.0, has_sinks=True),
 ]
 
 
@@ -54,15 +56,10 @@ class SplitByBatch(ReferenceBackend):
     """The mistake that this file guards against: fewer, longer splits when the batch is large."""
 
     def _attend(
-        self,
-        layer: KvLayer,
-        query: Tensor,
-        metadata: AttentionMetadata,
-        scale: float,
-        sliding_window: int | None,
+        self, layer: KvLayer, query: Tensor, metadata: AttentionMetadata, rule: AttentionRule
     ) -> Tensor:
         self.split_tokens = 16 if metadata.num_sequences == 1 else 32
-        return super()._attend(layer, query, metadata, scale, sliding_window)
+        return super()._attend(layer, query, metadata, rule)
 
 
 def test_a_split_chosen_by_the_batch_is_caught() -> None:
