@@ -8,7 +8,7 @@ from typing import Any
 from admission.admission import Admission
 from admission.admitting import admit
 from admission.facts import FleetFacts, FleetLoad, RequestFacts
-from admission.metrics import DENIED
+from admission.metrics import DENIED, GATE_SECONDS
 from api_keys.authentication import forget_principals
 from api_keys.principal import Principal
 from inference_engine.contract.codes import Code
@@ -47,7 +47,8 @@ async def _admitted_or_abandoned(work: Coroutine[Any, Any, Admission], endpoint:
     """A client that goes away meanwhile can't leave a reservation behind that nobody knows of."""
     admitting = asyncio.create_task(work)
     try:
-        return await asyncio.shield(admitting)
+        with GATE_SECONDS.time():
+            return await asyncio.shield(admitting)
     except asyncio.CancelledError:
         admitting.add_done_callback(_abandon)
         raise

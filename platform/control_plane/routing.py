@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 from typing import Any
 
-HOT_PATHS = frozenset({"/v1", "/health", "/ready"})
+HOT_PATHS = frozenset({"/v1", "/health", "/ready", "/metrics"})
 
 
 def is_hot_path(path: str) -> bool:

@@ -118,6 +118,9 @@ OCTAVO_TLS_CERT = env.text("OCTAVO_TLS_CERT")
 OCTAVO_TLS_KEY = env.text("OCTAVO_TLS_KEY")
 OCTAVO_TLS_CA = env.text("OCTAVO_TLS_CA")
 
+# Where it is set, /metrics asks for it; where not, /metrics answers on loopback only.
+OCTAVO_METRICS_TOKEN = env.text("OCTAVO_METRICS_TOKEN")
+
 # Admission.
 OCTAVO_DEFAULT_OUTPUT_TOKENS = env.integer("OCTAVO_DEFAULT_OUTPUT_TOKENS", 1024, minimum=1)
 OCTAVO_RATE_BURST_FRACTION = env.number("OCTAVO_RATE_BURST_FRACTION", 0.1, minimum=0.0, maximum=1.0)

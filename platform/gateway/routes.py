@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from gateway.chat.endpoint import chat_completions
 from gateway.completions.endpoint import completions
 from gateway.health_endpoint import health, ready
+from gateway.metrics_endpoint import metrics
 from gateway.models_endpoint import MODELS_PATH, list_models, show_model
 from gateway.services import Services
 from gateway.transport.exchange import Exchange
@@ -19,6 +20,7 @@ ROUTES: dict[str, dict[str, Endpoint]] = {
     "/v1/models": {"GET": list_models},
     "/health": {"GET": health, "HEAD": health},
     "/ready": {"GET": ready, "HEAD": ready},
+    "/metrics": {"GET": metrics},
 }
 _ONE_MODEL: dict[str, Endpoint] = {"GET": show_model}
 

@@ -23,7 +23,7 @@ PUBLIC_OF_DJANGO = {
     "admin/login/",
     "admin/logout/",  # leads back; there is nothing to end
 }
-PUBLIC_OF_THE_HOT_PATH = {"/health", "/ready"}
+PUBLIC_OF_THE_HOT_PATH = {"/health", "/ready", "/metrics"}  # the last from loopback only
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 WORDS = ("1", "auth", "tenants", "x", "abc123", "")
