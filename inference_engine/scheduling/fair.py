@@ -24,7 +24,7 @@ A tenant with nothing running doesn't wait for a place of one that has several a
 newest of those lets it pass and keeps its blocks meanwhile.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from .class_ladder import ClassLadder, bulk_gives_way
 from .key_lane import KeyLane
@@ -58,6 +58,7 @@ class FairShares:
     def push(self, request: Request) -> None:
         rung = self._ladder.rungs[request.class_rank]
         request.account = self.accounts[request.tenant_id]
+        request.output_charge = OUTPUT_TOKEN_COST / request.weight
         if request.tenant_id not in rung:
             lowest = rung.lowest_order()
             request.account.lift(lowest[0] if lowest else self._last_left[request.class_rank])
@@ -94,12 +95,12 @@ class FairShares:
         elif not of_tenant:
             del self._running[tenant]
 
-    def charge_output(self, request: Request) -> None:
-        """Called for every token of every request: as little as can be."""
-        self._ladder.clock += OUTPUT_TOKEN_COST
-        share = OUTPUT_TOKEN_COST / request.weight
-        request.account.served += share
-        request.key_account.served += share
+    def charge_outputs(self, requests: Sequence[Request]) -> None:
+        self._ladder.clock += OUTPUT_TOKEN_COST * len(requests)
+        for request in requests:
+            charge = request.output_charge
+            request.account.served += charge
+            request.key_account.served += charge
 
     def rank(self, request: Request) -> Rank:
         return request.class_rank, int(request.account.served / RANK_GRAIN), request.arrival

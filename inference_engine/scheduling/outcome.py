@@ -2,9 +2,37 @@
 
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import TokenLogprobs
+from inference_engine.contract.limits import BLOCK_SIZE
 
 from .request import Request
 from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
+
+
+def go_on(chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
+    """What nearly every chunk of every step is: one new token computed, inside a block, and one sampled that
+    ends nothing. Does in a few moves what `confirm` and `take_token` would. None: the chunk is anything else,
+    and nothing was done."""
+    request, start = chunk.request, chunk.start
+    end, num_known = start + 1, request.num_known
+    if sampled is None or sampled.failure is not None or num_known != end or start != request.num_reached:
+        return None
+    token_id = sampled.token_id
+    if (
+        not chunk.samples
+        or not end % BLOCK_SIZE
+        or start < request.num_prompt
+        or end > request.num_scheduled
+        or request.prompt_logprobs is not None
+        or end + 1 >= request.max_known
+        or token_id in request.stop_ids
+    ):
+        return None
+    request.num_reached = request.num_computed = end
+    request.num_in_flight -= 1
+    request.num_pending -= 1
+    request.output_ids.append(token_id)
+    request.num_known = end + 1
+    return RequestUpdate(request, [token_id], _logprobs(sampled) if request.wants_logprobs else None)
 
 
 def confirm(chunk: ScheduledChunk) -> int:
@@ -50,7 +78,7 @@ def take_token(request: Request, sampled: SampledToken) -> RequestUpdate:
     if token_id in request.stop_ids and len(output_ids) >= request.sampling.min_tokens:
         return RequestUpdate(request, [], finish=FinishReason.STOP, stop_token_id=token_id)
     request.append_output(token_id)
-    logprobs = None if request.sampling.logprobs is None else _logprobs(sampled)
+    logprobs = _logprobs(sampled) if request.wants_logprobs else None
     if len(output_ids) < request.max_tokens:
         return RequestUpdate(request, [token_id], logprobs)
     return RequestUpdate(request, [token_id], logprobs, FinishReason.LENGTH)

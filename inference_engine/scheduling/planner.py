@@ -3,6 +3,8 @@
 Running decodes come first, then started prefills, then new requests as far as places and blocks go.
 """
 
+from inference_engine.contract.limits import BLOCK_SIZE
+
 from .config import SchedulerConfig
 from .inspection import Totals
 from .pace import Pace
@@ -34,7 +36,7 @@ class StepPlanner:
         budget = self._pace.prefill_budget(decodes)
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
-        chunks = [schedule(request, 1) for request in decodes]
+        chunks = [schedule_decode(request) for request in decodes]
         shares = share_budget(prefills, budget)
         chunks += [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
         return StepPlan(step, chunks, self._reclaimer.copies)
@@ -45,11 +47,13 @@ class StepPlanner:
         growing: list[Request] = []
         prefills: list[Request] = []
         for request in self._roster.running.values():
-            remaining = request.num_known + request.num_pending - request.num_scheduled
+            num_scheduled = request.num_scheduled
+            remaining = request.num_known + request.num_pending - num_scheduled
             if remaining > 1:
                 prefills.append(request)
             elif remaining and not request.is_ending:
-                (growing if is_at_block_end(request) else decodes).append(request)
+                is_short = not num_scheduled % BLOCK_SIZE and is_at_block_end(request)
+                (growing if is_short else decodes).append(request)
         return decodes, growing, prefills
 
     def _grow(self, growing: list[Request]) -> list[Request]:
@@ -105,17 +109,25 @@ def _still_running(requests: list[Request]) -> list[Request]:
     return [request for request in requests if request.state is RequestState.RUNNING]
 
 
+def schedule_decode(request: Request) -> ScheduledChunk:
+    """Its last token, known or not. Every step does this for every decode."""
+    start = request.num_scheduled
+    if request.num_pending:
+        token_id = PENDING_TOKEN
+    else:
+        token_id = request.output_ids[-1] if request.output_ids else request.prompt_ids[-1]
+    request.num_scheduled = start + 1
+    request.num_pending += 1
+    request.num_chunks += 1
+    request.num_in_flight += 1
+    return ScheduledChunk(request, start, [token_id], request.block_table, True)
+
+
 def schedule(request: Request, num_tokens: int) -> ScheduledChunk:
-    """Every step does this for every decode: the one token of a decode is fetched without slicing."""
     start = request.num_scheduled
     end = start + num_tokens
     samples = end == request.num_known + request.num_pending
-    if start >= request.num_known:
-        token_ids = [PENDING_TOKEN]
-    elif samples and num_tokens == 1 and request.output_ids:
-        token_ids = [request.output_ids[-1]]
-    else:
-        token_ids = request.ids_between(start, end)
+    token_ids = [PENDING_TOKEN] if start >= request.num_known else request.ids_between(start, end)
     request.num_scheduled = end
     request.num_pending += samples
     request.num_chunks += 1

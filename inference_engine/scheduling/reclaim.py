@@ -101,7 +101,7 @@ class Reclaimer:
         """For the head of the queue: others that wait give up what they kept, and those stop that give
         way."""
         pool = self._kv.pool
-        if self._is_over_limit(request, num_own, count, self._num_kept_beside(request)):
+        if self._is_over_limit(request, num_own, count, self._num_kept_beside):
             return Admission.TENANT_FULL
         if count > pool.num_available and count > pool.num_available + self._num_obtainable(request):
             return Admission.NO_ROOM
@@ -127,12 +127,20 @@ class Reclaimer:
             len(h.block_table) for h in holders if h.tenant_id == request.tenant_id and h is not request
         )
 
-    def _is_over_limit(self, request: Request, num_own: int, count: int, num_given: int = 0) -> bool:
+    def _is_over_limit(
+        self,
+        request: Request,
+        num_own: int,
+        count: int,
+        num_given: Callable[[Request], int] = lambda request: 0,
+    ) -> bool:
         """`count` blocks beside its own are more than its tenant may have, though `num_given` are given up.
         One request alone is never over."""
         limit = self._shares.max_blocks(request.tenant_id)
-        num_held = self._kv.num_held[request.tenant_id] - num_given
-        return limit is not None and num_held > num_own and num_held + count > limit
+        if limit is None:
+            return False
+        num_held = self._kv.num_held[request.tenant_id] - num_given(request)
+        return num_held > num_own and num_held + count > limit
 
     def _is_coming(self, count: int) -> bool:
         """`count` blocks are there, or will be once the step in flight ends."""

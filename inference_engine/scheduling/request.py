@@ -5,6 +5,7 @@ from enum import Enum
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import TokenLogprobs
 from inference_engine.contract.requests import Generate, ServiceClass
+from inference_engine.contract.sampling import SamplingParams
 
 from .output_matcher import OutputMatcher
 from .service_counters import Account
@@ -50,6 +51,7 @@ class Request:
         "key_id",
         "leader",
         "matcher",
+        "max_known",
         "max_tokens",
         "num_chunks",
         "num_computed",
@@ -62,6 +64,7 @@ class Request:
         "num_reached",
         "num_recomputed_tokens",
         "num_scheduled",
+        "output_charge",
         "output_ids",
         "preempted_at",
         "prompt_ids",
@@ -74,6 +77,7 @@ class Request:
         "state",
         "stop_ids",
         "tenant_id",
+        "wants_logprobs",
         "weight",
     )
 
@@ -89,6 +93,7 @@ class Request:
         self.output_ids = list(generate.output_ids)
         """Replayed and confirmed output tokens."""
         self.sampling = generate.sampling
+        self.wants_logprobs = generate.sampling.logprobs is not None
         self.choice = generate.choice
         self.group_id = generate.group_id
         self.leader: Request | None = None
@@ -98,10 +103,8 @@ class Request:
         self.max_tokens = max_tokens
         """After clamping to context and pool; replayed tokens count."""
         self.end_ids = end_ids
-        self.stop_ids = frozenset(self.sampling.stop_token_ids)
+        self.stop_ids = _stop_ids(generate.sampling, end_ids)
         """Ids that end this request: its own, and the model's unless `ignore_eos`."""
-        if not self.sampling.ignore_eos:
-            self.stop_ids |= end_ids
         self.arrival = arrival
         """Sequence number: lower came first."""
         self.state = RequestState.WAITING
@@ -118,6 +121,7 @@ class Request:
         """Leading blocks of the table whose hashes have been offered to the prefix index."""
         self.num_prompt = len(self.prompt_ids)
         self.num_known = self.num_prompt + len(self.output_ids)
+        self.max_known = self.num_prompt + self.max_tokens
         self.num_in_flight = 0
         """Chunks in steps that have not been applied."""
         self.num_pending = 0
@@ -135,6 +139,8 @@ class Request:
         self.is_let_in_by_age = False
         self.account = self.key_account = Account()
         """What it is served is charged to: its tenant's and its key's, once a policy that charges has it."""
+        self.output_charge = 0.0
+        """For one output token of it."""
         self.queued_tokens = 0
         """Tokens it had to compute when it last joined the queue."""
         self.cached_tokens = 0
@@ -158,7 +164,7 @@ class Request:
     @property
     def is_ending(self) -> bool:
         """The token in flight is its last, whatever it turns out to be."""
-        return self.num_pending > 0 and len(self.output_ids) + self.num_pending >= self.max_tokens
+        return self.num_pending > 0 and self.num_known + self.num_pending >= self.max_known
 
     @property
     def is_scoring(self) -> bool:
@@ -187,3 +193,9 @@ class Request:
     def __repr__(self) -> str:
         counts = f"{self.num_computed}/{self.num_scheduled}/{self.num_known}+{self.num_pending}"
         return f"<Request {self.request_id} {self.state.value} {counts} blocks={self.block_table}>"
+
+
+def _stop_ids(sampling: SamplingParams, end_ids: frozenset[int]) -> frozenset[int]:
+    """One set for all that name none of their own."""
+    common = frozenset[int]() if sampling.ignore_eos else end_ids
+    return common | frozenset(sampling.stop_token_ids) if sampling.stop_token_ids else common

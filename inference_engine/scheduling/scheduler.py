@@ -15,21 +15,21 @@ from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Refused, Stats
 from inference_engine.contract.requests import Generate, TenantShare
 
+from .applier import StepApplier
 from .config import SchedulerConfig
 from .inspection import Totals, stats
 from .intake import clamped_max_tokens, refusal, unmatched
 from .integrity import check_integrity
 from .kv_tables import KVTables
-from .outcome import confirm, failure_of, hand_out_prompt_logprobs, keep_prompt_logprobs, take_token
 from .output_matcher import OutputMatcher
 from .pace import Pace
 from .planner import StepPlanner
 from .policies import make_policy
 from .reclaim import Reclaimer
-from .request import Request, RequestState
+from .request import Request
 from .roster import Roster
 from .shares import TenantShares
-from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
+from .step_plan import RequestUpdate, StepPlan, StepResult
 
 __all__ = ["Scheduler", "SchedulerConfig"]
 
@@ -47,6 +47,7 @@ class Scheduler:
         self._pace = Pace(config)
         reclaimer = Reclaimer(self.roster, self.kv, self.shares, self.totals)
         self._planner = StepPlanner(config, self.roster, reclaimer, self._pace, self.totals)
+        self._applier = StepApplier(self.roster, self.kv, self.totals)
         self._num_arrivals = 0
         self._num_planned = 0
 
@@ -82,7 +83,7 @@ class Scheduler:
         request = self.roster.by_id.get(request_id)
         if request is None or request.attempt > attempt:
             return None
-        self._end(request, FinishReason.ABORTED, code)
+        self._applier.end(request, FinishReason.ABORTED, code)
         return request
 
     def plan(self) -> StepPlan | None:
@@ -107,17 +108,7 @@ class Scheduler:
             raise ValueError(f"{len(result.sampled)} results for {len(plan.chunks)} chunks")
         self.in_flight.popleft()
         self.kv.pool.end_step(plan.step)
-        self.totals.num_steps += 1
-        self.totals.num_computed_tokens += plan.num_tokens
-        if result.prompt_logprobs:
-            keep_prompt_logprobs(plan, result)
-        finished = RequestState.FINISHED
-        updates = [
-            self._settle(chunk, sampled)
-            for chunk, sampled in zip(plan.chunks, result.sampled, strict=True)
-            if chunk.request.state is not finished
-        ]
-        return [update for update in updates if update is not None]
+        return self._applier.apply(plan, result)
 
     def observe_step(self, plan: StepPlan, seconds: float) -> None:
         """How long an applied step took: what the prefill budget is chosen by where there are gap targets."""
@@ -157,31 +148,3 @@ class Scheduler:
         )
         request.weight = self.shares.weight(request.tenant_id, request.weight)
         return request
-
-    def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
-        request = chunk.request
-        self.totals.num_recomputed_tokens += confirm(chunk)
-        failure = failure_of(chunk, sampled)
-        if failure is not None:
-            self.kv.forget(request)
-            self._end(request, FinishReason.FAILED, failure)
-            return RequestUpdate(request, [], finish=FinishReason.FAILED, code=failure)
-        self.kv.publish(request)
-        if request.group_id:
-            self.roster.call_followers(request)
-        if sampled is None or not chunk.samples:
-            return None
-        update = take_token(request, sampled)
-        if request.prompt_logprobs is not None:
-            hand_out_prompt_logprobs(update)
-        if update.token_ids:
-            self.totals.output_tokens += 1
-            self.roster.queue.charge_output(request)
-        if update.finish is not None:
-            self._end(request, update.finish, None)
-        return update
-
-    def _end(self, request: Request, reason: FinishReason, code: Code | None) -> None:
-        self.roster.leave(request, reason, code)
-        self.kv.cut(request, 0)
-        self.totals.count_end(reason)

@@ -1,6 +1,10 @@
-"""What crosses between the scheduler and whatever runs a step: pure data."""
+"""What crosses between the scheduler and whatever runs a step: pure data.
 
-from dataclasses import dataclass, field
+Two of these records are made for every request in every step, so they are structs that the garbage collector
+doesn't follow: none is ever part of a cycle.
+"""
+
+from msgspec import Struct
 
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import TokenLogprobs
@@ -10,8 +14,7 @@ from .request import PENDING_TOKEN, Request
 __all__ = ["PENDING_TOKEN", "RequestUpdate", "SampledToken", "ScheduledChunk", "StepPlan", "StepResult"]
 
 
-@dataclass(slots=True)
-class ScheduledChunk:
+class ScheduledChunk(Struct, gc=False):
     """Positions start <= p < start + len(token_ids) of one request, computed in this step.
 
     `samples`: the last of `token_ids` is the request's last known (or pending) token, and one token is
@@ -26,32 +29,29 @@ class ScheduledChunk:
     samples: bool
 
 
-@dataclass(slots=True)
-class StepPlan:
+class StepPlan(Struct, gc=False):
     step: int
     chunks: list[ScheduledChunk]
-    copies: list[tuple[int, int]] = field(default_factory=list)
+    copies: list[tuple[int, int]] = []
     """(source, target) blocks to be copied before the step."""
 
     @property
     def num_tokens(self) -> int:
-        return sum(len(chunk.token_ids) for chunk in self.chunks)
+        return sum([len(chunk.token_ids) for chunk in self.chunks])
 
 
-@dataclass(slots=True)
-class SampledToken:
+class SampledToken(Struct, gc=False):
     token_id: int
     logprob: float | None = None
-    top: list[tuple[int, float]] = field(default_factory=list)
+    top: list[tuple[int, float]] = []
     failure: Code | None = None
     """Why there is no token: the request ends as failed. May be set for a chunk that samples nothing, too."""
 
 
-@dataclass(slots=True)
-class StepResult:
+class StepResult(Struct, gc=False):
     sampled: list[SampledToken | None]
     """Aligned with the plan's chunks; None where a chunk doesn't sample."""
-    prompt_logprobs: dict[int, list[TokenLogprobs]] = field(default_factory=dict)
+    prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
     """By index of a chunk that was asked for them: of positions start + 1 on, as far as the prompt goes."""
 
     @classmethod
@@ -60,8 +60,7 @@ class StepResult:
         return cls([SampledToken(PENDING_TOKEN, failure=code) for _ in plan.chunks])
 
 
-@dataclass(slots=True)
-class RequestUpdate:
+class RequestUpdate(Struct, gc=False):
     """What one applied step means to one request."""
 
     request: Request

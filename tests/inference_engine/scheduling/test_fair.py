@@ -52,7 +52,7 @@ def test_prompt_tokens_are_charged_at_admission_cached_ones_at_a_fraction_output
     assert served(fair, "alice") == 0
     admit(fair, request, num_cached=64)
     assert served(fair, "alice") == pytest.approx(36 + 64 * CACHED_TOKEN_COST)
-    fair.charge_output(request)
+    fair.charge_outputs([request])
     assert served(fair, "alice") == pytest.approx(36 + 64 * CACHED_TOKEN_COST + 2)
 
 

@@ -1,0 +1,71 @@
+"""One step's results: what is computed, sampled and over, request by request."""
+
+from inference_engine.contract.codes import Code, FinishReason
+
+from .inspection import Totals
+from .kv_tables import KVTables
+from .outcome import (
+    confirm,
+    failure_of,
+    go_on,
+    hand_out_prompt_logprobs,
+    keep_prompt_logprobs,
+    take_token,
+)
+from .request import Request, RequestState
+from .roster import Roster
+from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
+
+
+class StepApplier:
+    def __init__(self, roster: Roster, kv: KVTables, totals: Totals) -> None:
+        self._roster = roster
+        self._kv = kv
+        self._totals = totals
+
+    def apply(self, plan: StepPlan, result: StepResult) -> list[RequestUpdate]:
+        """Requests that have ended since the plan get no update."""
+        if result.prompt_logprobs:
+            keep_prompt_logprobs(plan, result)
+        updates: list[RequestUpdate] = []
+        served: list[Request] = []
+        finished = RequestState.FINISHED
+        for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
+            if chunk.request.state is finished:
+                continue
+            update = go_on(chunk, sampled) or self._settle(chunk, sampled)
+            if update is not None:
+                updates.append(update)
+                if update.token_ids:
+                    served.append(chunk.request)
+        self._totals.num_steps += 1
+        self._totals.num_computed_tokens += plan.num_tokens
+        self._totals.output_tokens += len(served)
+        self._roster.queue.charge_outputs(served)
+        return updates
+
+    def end(self, request: Request, reason: FinishReason, code: Code | None) -> None:
+        """Whatever it is doing: out of its place, and its blocks back."""
+        self._roster.leave(request, reason, code)
+        self._kv.cut(request, 0)
+        self._totals.count_end(reason)
+
+    def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
+        request = chunk.request
+        self._totals.num_recomputed_tokens += confirm(chunk)
+        failure = failure_of(chunk, sampled)
+        if failure is not None:
+            self._kv.forget(request)
+            self.end(request, FinishReason.FAILED, failure)
+            return RequestUpdate(request, [], finish=FinishReason.FAILED, code=failure)
+        self._kv.publish(request)
+        if request.group_id:
+            self._roster.call_followers(request)
+        if sampled is None or not chunk.samples:
+            return None
+        update = take_token(request, sampled)
+        if request.prompt_logprobs is not None:
+            hand_out_prompt_logprobs(update)
+        if update.finish is not None:
+            self.end(request, update.finish, None)
+        return update
