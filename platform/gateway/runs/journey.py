@@ -1,7 +1,10 @@
-"""A generation request's way through the gate to an engine and back. The same for every endpoint."""
+"""A generation request's way through the gate to an engine and back: the same for endpoints and sockets."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
+from admission.admission import Admission
 from admission.gate import gate
 from api_keys.principal import Principal
 from gateway.completions.best_of import best_of
@@ -20,6 +23,45 @@ from text.model_text import ModelText
 FormatMaker = Callable[[str, Order, str, ModelText], AnswerFormat]
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose request it is, under which id it goes into the ledger, and where it comes from."""
+
+    principal: Principal
+    request_id: str
+    address: str
+
+
+class Output(Protocol):
+    """Where an answer goes while it is made."""
+
+    def admitted(self, admission: Admission) -> None:
+        """The gate is passed; an engine may still refuse."""
+
+    async def begin(self, run: Run) -> None:
+        """An engine has the request: there will be an answer."""
+
+    async def emit(self, choice: Choice, piece: Piece) -> None: ...
+
+
+async def travel(
+    services: Services, caller: Caller, order: Order, description: Description, output: Output
+) -> Run:
+    """The whole way, settled when this returns. Raises Denied."""
+    check_room(description, order.prompts)
+    text = await services.texts.get(description)
+    facts = facts_of(order, caller.request_id, description, caller.address)
+    load = services.fleet.load(order.model)
+    async with gate(caller.principal, facts, fleet_facts_of(order, description), load) as admission:
+        output.admitted(admission)
+        session = services.fleet.route(order.model)
+        async with Run(order, admission, session, text) as run:
+            await run.accepted()
+            await output.begin(run)
+            await run.pump(output.emit)
+    return run
+
+
 async def serve(
     exchange: Exchange,
     services: Services,
@@ -29,31 +71,26 @@ async def serve(
     make_format: FormatMaker,
 ) -> None:
     """Raises Denied; after the first byte of a stream the caller turns that into an error event."""
-    check_room(description, order.prompts)
     text = await services.texts.get(description)
     answer = make_format(exchange.id, order, description.fingerprint, text)
     output = StreamedOutput(exchange, answer, order) if order.stream else WholeOutput(exchange, answer, order)
-    facts = facts_of(order, exchange.request_id, description, exchange.address)
-    load = services.fleet.load(order.model)
-    async with gate(principal, facts, fleet_facts_of(order, description), load) as admission:
-        exchange.add_headers(admission.headers())
-        session = services.fleet.route(order.model)
-        async with Run(order, admission, session, text) as run:
-            await run.accepted()
-            await output.begin(run)
-            await run.pump(output.emit)
-    await output.complete(run)
+    caller = Caller(principal, exchange.request_id, exchange.address)
+    await output.complete(await travel(services, caller, order, description, output))
 
 
 class StreamedOutput:
     """Each piece is sent as it comes."""
 
     def __init__(self, exchange: Exchange, answer: AnswerFormat, order: Order) -> None:
+        self._exchange = exchange
         self._stream = EventStream(exchange)
         self._answer = answer
         self._order = order
         self._num_open = len(order.prompts) * order.num_candidates
         self._last = b""
+
+    def admitted(self, admission: Admission) -> None:
+        self._exchange.add_headers(admission.headers())
 
     async def begin(self, run: Run) -> None:
         await self._stream.start()
@@ -90,6 +127,9 @@ class WholeOutput:
         self._answer = answer
         self._order = order
         self._collected: list[Collected] = []
+
+    def admitted(self, admission: Admission) -> None:
+        self._exchange.add_headers(admission.headers())
 
     async def begin(self, run: Run) -> None:
         self._collected = [Collected(choice, choice.index) for choice in run.choices]
