@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-http bench-long schema-suite clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-http bench-long bench-gateway schema-suite clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -68,6 +68,9 @@ bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--
 
 bench-long: dev ## a long prompt beside 16 decoding streams of a running Octavo; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.long_prompt $(ARGS)
+
+bench-gateway: dev ## what one gateway process costs: fake engines, real Redis, keys, limits and ledger on
+	@PYTHONPATH=.:platform exec $(BIN)/python -m benchmarks.gateway $(ARGS)
 
 schema-suite: dev ## the JSON-Schema-Test-Suite against the masks, with a model of random logits; ARGS="100" values a schema
 	@PYTHONPATH=.:tests exec $(BIN)/python -m schema_suite "$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" $(ARGS)
