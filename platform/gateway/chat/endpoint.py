@@ -9,7 +9,7 @@ from gateway.chat.format import ChatFormat
 from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.orders.neutral import NEUTRAL, NEUTRAL_IN_MESSAGE, check_neutral
-from gateway.orders.order import denied_prompt, order_of
+from gateway.orders.order import Order, denied_prompt, order_of
 from gateway.orders.response_format import constraint_of
 from gateway.runs.journey import serve
 from gateway.services import Services
@@ -17,6 +17,7 @@ from gateway.transport.connection import while_connected
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
 from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Description
 from tenants.errors import Denied
 from text.errors import PromptError
 from text.model_text import ModelText
@@ -31,6 +32,12 @@ async def chat_completions(exchange: Exchange, services: Services) -> None:
 
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
+    order, description = await chat_order(services, principal, raw)
+    await serve(exchange, services, principal, order, description, ChatFormat)
+
+
+async def chat_order(services: Services, principal: Principal, raw: bytes) -> tuple[Order, Description]:
+    """What a body asks for, and of which model. Raises Denied."""
     body: ChatBody = _decoder.decode(raw)
     _check(body)
     description = described(services, principal, body.model)
@@ -44,7 +51,7 @@ async def _serve(exchange: Exchange, services: Services, principal: Principal, r
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
         constraint=constraint_of(body.response_format),
     )
-    await serve(exchange, services, principal, order, description, ChatFormat)
+    return order, description
 
 
 def _check(body: ChatBody) -> None:

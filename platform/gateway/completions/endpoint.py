@@ -7,13 +7,14 @@ from gateway.completions.format import CompletionFormat
 from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.orders.neutral import NEUTRAL, check_neutral
-from gateway.orders.order import order_of
+from gateway.orders.order import Order, order_of
 from gateway.orders.prompts import echoes_of, encode_prompts
 from gateway.runs.journey import serve
 from gateway.services import Services
 from gateway.transport.connection import while_connected
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
+from inference_engine.contract.events import Description
 
 DEFAULT_MAX_TOKENS = 16
 """The interface's own default."""
@@ -28,6 +29,12 @@ async def completions(exchange: Exchange, services: Services) -> None:
 
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
+    order, description = await completion_order(services, principal, raw)
+    await serve(exchange, services, principal, order, description, CompletionFormat)
+
+
+async def completion_order(services: Services, principal: Principal, raw: bytes) -> tuple[Order, Description]:
+    """What a body asks for, and of which model. Raises Denied."""
     body: CompletionBody = _decoder.decode(raw)
     check_neutral(body, NEUTRAL)
     description = described(services, principal, body.model)
@@ -43,4 +50,4 @@ async def _serve(exchange: Exchange, services: Services, principal: Principal, r
         best_of=body.best_of,
         echoes=echoes_of(body.prompt, prompts, text) if body.echo else None,
     )
-    await serve(exchange, services, principal, order, description, CompletionFormat)
+    return order, description
