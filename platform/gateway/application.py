@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from gateway.errors import SHAPES, error_event, internal_error
+from gateway.errors import SHAPES, internal_error
 from gateway.routes import find_endpoint
 from gateway.services import Services
 from gateway.transport.exchange import MAX_HEADER_BYTES, ClientGone, Exchange, Receive, Scope, Send
@@ -75,7 +75,7 @@ async def _deny(exchange: Exchange, denied: Denied) -> None:
     if SHAPES[denied.code].status >= 500:
         log.warning("request_failed", request_id=exchange.request_id, code=denied.code.value)
     if exchange.is_started:
-        await exchange.end_stream(error_event(denied))
+        await exchange.end_stream(exchange.errors.event(denied, exchange.request_id))
     else:
         await exchange.send_error(denied)
 

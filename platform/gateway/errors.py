@@ -1,7 +1,7 @@
 """A denial as an HTTP answer: status, OpenAI's error body, and what tells an SDK whether to try again."""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -75,6 +75,26 @@ def error_object(denied: Denied) -> dict[str, object]:
 def error_event(denied: Denied) -> bytes:
     """For a stream that has begun: the last thing in it."""
     return b"data: " + msgspec.json.encode(error_object(denied)) + b"\n\n"
+
+
+class ErrorShape(Protocol):
+    """How an interface tells its clients what went wrong."""
+
+    def body(self, denied: Denied, request_id: str) -> object: ...
+
+    def event(self, denied: Denied, request_id: str) -> bytes:
+        """For a stream that has begun: the last thing in it."""
+
+
+class OpenAIErrors:
+    def body(self, denied: Denied, request_id: str) -> object:
+        return error_object(denied)
+
+    def event(self, denied: Denied, request_id: str) -> bytes:
+        return error_event(denied)
+
+
+OPENAI_ERRORS = OpenAIErrors()
 
 
 def error_headers(denied: Denied) -> dict[str, str]:

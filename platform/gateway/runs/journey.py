@@ -35,7 +35,7 @@ class Caller:
 class Output(Protocol):
     """Where an answer goes while it is made."""
 
-    def admitted(self, admission: Admission) -> None:
+    async def admitted(self, admission: Admission) -> None:
         """The gate is passed; an engine may still refuse."""
 
     async def begin(self, run: Run) -> None:
@@ -53,7 +53,7 @@ async def travel(
     facts = facts_of(order, caller.request_id, description, caller.address)
     load = services.fleet.load(order.model)
     async with gate(caller.principal, facts, fleet_facts_of(order, description), load) as admission:
-        output.admitted(admission)
+        await output.admitted(admission)
         session = services.fleet.route(order.model)
         async with Run(order, admission, session, text) as run:
             await run.accepted()
@@ -89,7 +89,7 @@ class StreamedOutput:
         self._num_open = len(order.prompts) * order.num_candidates
         self._last = b""
 
-    def admitted(self, admission: Admission) -> None:
+    async def admitted(self, admission: Admission) -> None:
         self._exchange.add_headers(admission.headers())
 
     async def begin(self, run: Run) -> None:
@@ -128,7 +128,7 @@ class WholeOutput:
         self._order = order
         self._collected: list[Collected] = []
 
-    def admitted(self, admission: Admission) -> None:
+    async def admitted(self, admission: Admission) -> None:
         self._exchange.add_headers(admission.headers())
 
     async def begin(self, run: Run) -> None:

@@ -9,8 +9,9 @@ MAX_BLOCKED_TICKS = 6
 
 
 class EventStream:
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, ping: bytes = PING) -> None:
         self._exchange = exchange
+        self._ping_data = ping
         self._num_sent = 0
         self._num_sent_before = 0
         self._is_sending = False
@@ -46,7 +47,7 @@ class EventStream:
     async def _ping(self, ceiling_s: float) -> bool:
         try:
             async with asyncio.timeout(ceiling_s):
-                await self._exchange.send_piece(PING)
+                await self._exchange.send_piece(self._ping_data)
         except TimeoutError:
             return False
         return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gateway.errors import SHAPES, error_headers, error_object
+from gateway.errors import OPENAI_ERRORS, SHAPES, ErrorShape, error_headers
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
@@ -39,6 +39,7 @@ class Exchange:
         self.id = secrets.token_hex(12)
         self.request_id = f"req_{self.id}"
         self.is_started = False
+        self.errors: ErrorShape = OPENAI_ERRORS
         self.stream: EventStream | None = None
         """While events are being sent."""
         self._client: tuple[str, int] | None = scope.get("client")
@@ -125,7 +126,8 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": b"" if self.method == "HEAD" else data})
 
     async def send_error(self, denied: Denied) -> None:
-        await self.send_json(SHAPES[denied.code].status, error_object(denied), error_headers(denied))
+        body = self.errors.body(denied, self.request_id)
+        await self.send_json(SHAPES[denied.code].status, body, error_headers(denied))
 
     async def start_stream(self) -> None:
         headers = {

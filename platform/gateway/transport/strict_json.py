@@ -42,6 +42,17 @@ class StrictDecoder:
             _check_top_level(body)
 
 
+PartT = TypeVar("PartT")
+
+
+def checked_part(value: Any, kind: type[PartT], at: str) -> PartT:
+    """A part of a decoded body against a schema of its own; `at` is its place. Raises Denied."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise _wrong_field(str(error), at) from None
+
+
 def _check_top_level(body: bytes) -> None:
     """Objects are decoded from the inside out, so the last pairs seen are those of the body itself."""
     last: list[list[str]] = []
@@ -58,9 +69,9 @@ def _check_top_level(body: bytes) -> None:
         seen.add(name)
 
 
-def _wrong_field(text: str) -> Denied:
+def _wrong_field(text: str, at: str = "") -> Denied:
     where = _WHERE.search(text)
-    path = where["path"] if where else ""
+    path = _joined(at, where["path"] if where else "")
     problem = text[: where.start()] if where else text
     if unknown := _UNKNOWN.fullmatch(problem):
         path = _joined(path, unknown["name"])
@@ -75,7 +86,7 @@ def _wrong_field(text: str) -> Denied:
 
 
 def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    return f"{path}.{name}" if path and name and not name.startswith("[") else path + name
 
 
 def _plain(error: Exception) -> str:
