@@ -136,6 +136,10 @@ class Stats(Message, frozen=True, tag="stats", kw_only=True):
     num_recomputed_tokens: int = 0
     num_computed_tokens: int = 0
     """Recomputed ones included: recomputed / computed is the share of work lost to preemption."""
+    num_drafted_tokens: int = 0
+    """Guessed by prompt lookup and verified."""
+    num_accepted_tokens: int = 0
+    """Of those, that were what the model sampled: output tokens without a step of their own."""
 
 
 class ObservedRow(Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -13,6 +13,7 @@ MAX_BIASED_TOKENS = 1024
 MAX_BAD_WORDS = 256
 MAX_BAD_WORD_TOKENS = 64
 MAX_REPETITION_PENALTY = 10_000.0
+MAX_DRAFT_TOKENS = 32
 MAX_ID_LENGTH = 128
 """Characters in a request, tenant, key or group id."""
 

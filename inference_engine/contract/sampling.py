@@ -8,6 +8,7 @@ from .limits import (
     MAX_BAD_WORD_TOKENS,
     MAX_BAD_WORDS,
     MAX_BIASED_TOKENS,
+    MAX_DRAFT_TOKENS,
     MAX_REPETITION_PENALTY,
     MAX_STOP_TOKEN_IDS,
     MAX_TOP_LOGPROBS,
@@ -57,3 +58,6 @@ class SamplingParams(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Added after the penalties."""
     bad_words_ids: Annotated[tuple[BadWord, ...], Meta(max_length=MAX_BAD_WORDS)] = ()
     """Sequences that the end of prompt + outputs never becomes by an output token."""
+    num_draft_tokens: Annotated[int, Meta(ge=0, le=MAX_DRAFT_TOKENS)] = 0
+    """Up to so many tokens a step are guessed by prompt lookup and verified together: speed alone, never
+    other tokens. The engine has a limit of its own, and stops guessing where that doesn't pay. 0: never."""

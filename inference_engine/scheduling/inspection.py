@@ -25,6 +25,8 @@ class Totals:
     num_preemptions: int = 0
     num_recomputed_tokens: int = 0
     num_computed_tokens: int = 0
+    num_drafted_tokens: int = 0
+    num_accepted_tokens: int = 0
 
     def count_end(self, reason: FinishReason) -> None:
         if reason is FinishReason.ABORTED:

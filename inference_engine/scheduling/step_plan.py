@@ -19,6 +19,12 @@ class ScheduledChunk(Struct, gc=False):
 
     `samples`: the last of `token_ids` is the request's last known (or pending) token, and one token is
     sampled from its logits, at absolute position start + len(token_ids).
+
+    `num_drafts`: so many of `token_ids`, the last, are not known but guessed. Then a token is sampled after
+    the last known one and after each draft; they hold for as long as each is the draft that follows.
+
+        known known | draft draft draft        num_drafts 3, four tokens sampled
+                  t1    t2    t3    t4         t1 holds; t2 if t1 is the first draft; and so on
     """
 
     request: Request
@@ -27,6 +33,11 @@ class ScheduledChunk(Struct, gc=False):
     block_table: list[int]
     """Covers the chunk's positions, and may be longer. Position p lives in block_table[p // 16] at p % 16."""
     samples: bool
+    num_drafts: int = 0
+
+    @property
+    def num_sampled(self) -> int:
+        return self.num_drafts + 1 if self.samples else 0
 
 
 class StepPlan(Struct, gc=False):
@@ -50,7 +61,9 @@ class SampledToken(Struct, gc=False):
 
 class StepResult(Struct, gc=False):
     sampled: list[SampledToken | None]
-    """Aligned with the plan's chunks; None where a chunk doesn't sample."""
+    """Aligned with the plan's chunks; None where a chunk doesn't sample, or has drafts."""
+    verified: dict[int, list[SampledToken]] = {}
+    """By index of a chunk with drafts: the tokens that hold, at least one, a failure only at the end."""
     prompt_logprobs: dict[int, list[TokenLogprobs]] = {}
     """By index of a chunk that was asked for them: of positions start + 1 on, as far as the prompt goes."""
 

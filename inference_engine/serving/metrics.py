@@ -38,6 +38,8 @@ _COUNTERS = {
     "num_preemptions": "Preemptions",
     "num_computed_tokens": "Tokens computed, those computed again included",
     "num_recomputed_tokens": "Tokens computed again after preemptions",
+    "num_drafted_tokens": "Tokens guessed by prompt lookup",
+    "num_accepted_tokens": "Guessed tokens that were right",
 }
 
 

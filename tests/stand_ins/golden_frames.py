@@ -58,6 +58,7 @@ SAMPLING = SamplingParams(
     repetition_penalty=1.25,
     logit_bias={70000: -100.0, 0: 2.5},
     bad_words_ids=((7,), (65536, 8)),
+    num_draft_tokens=5,
 )
 
 TO_ENGINE: dict[str, GatewayMessage] = {
@@ -114,6 +115,8 @@ STATS = Stats(
     num_preemptions=18,
     num_recomputed_tokens=19,
     num_computed_tokens=23,
+    num_drafted_tokens=29,
+    num_accepted_tokens=27,
 )
 
 FROM_ENGINE: dict[str, EngineMessage] = {
