@@ -10,7 +10,7 @@ class Nesting:
         self._escaped = False
 
     def end_of(self, text: str) -> int | None:
-        """Index in `text`, which continues what was given before, just behind the bracket that closes it all."""
+        """Index in `text`, which goes on from the text before, just behind the bracket that closes all."""
         for index, character in enumerate(text):
             if self._in_string:
                 self._in_string = self._escaped or character != '"'

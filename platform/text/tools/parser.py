@@ -104,8 +104,9 @@ class ToolParser:
             start = len(text[:place].rstrip())
             self._parts.append(text[:start])
             return self._begin_calls(text, start, place + len(marker))
-        end = len(text) - _num_of_marker(text, self._syntax.openers)
-        end = len(text[:end].rstrip())
+        end = len(text)
+        if self._syntax.openers:
+            end = len(text[: end - _num_of_marker(text, self._syntax.openers)].rstrip())
         self._parts.append(text[:end])
         self._held = text[end:]
         return None
@@ -179,7 +180,7 @@ class ToolParser:
         return rest
 
     def _read_head(self, reader: CallReader, text: str, events: list[CallEvent]) -> str | None:
-        """A character at a time, so that it is the same character, however the text is cut, that ends a try."""
+        """A character at a time: however the text is cut, the same one ends a try."""
         for index, character in enumerate(text):
             try:
                 rest = reader.push(character, events)

@@ -14,7 +14,7 @@ class CallReader(Protocol):
     """From here on it is a call, whatever comes."""
 
     def push(self, text: str, events: list[CallEvent]) -> str | None:
-        """Adds events. The text behind the call once it has ended, else None. Raises NoCall before it began."""
+        """Adds events; returns the text behind the call once it has ended. Raises NoCall before it began."""
 
     def finish(self, events: list[CallEvent]) -> None:
         """The output ended inside this call."""
