@@ -43,18 +43,17 @@ def constraint_of(response_format: ResponseFormat | None) -> Constraint | None:
         case JsonObjectFormat():
             return Constraint(kind=ConstraintKind.JSON_OBJECT)
         case JsonSchemaFormat(json_schema):
-            return Constraint(kind=ConstraintKind.JSON_SCHEMA, source=_source(json_schema.schema))
+            return constraint_of_schema(json_schema.schema, SCHEMA_PARAM)
         case _:
             return None
 
 
-def _source(schema: Raw) -> str:
+def constraint_of_schema(schema: Raw, param: str) -> Constraint:
+    """`param` is where the schema stands. Raises Denied."""
     try:
         source = bytes(schema).decode()
     except UnicodeDecodeError:
-        raise Denied(Code.INVALID_JSON, "The body is not valid UTF-8.", param=SCHEMA_PARAM) from None
+        raise Denied(Code.INVALID_JSON, "The body is not valid UTF-8.", param=param) from None
     if not source.lstrip().startswith("{"):
-        raise Denied(
-            Code.INVALID_REQUEST, f"'{SCHEMA_PARAM}' must be an object: a JSON schema.", param=SCHEMA_PARAM
-        )
-    return source
+        raise Denied(Code.INVALID_REQUEST, f"'{param}' must be an object: a JSON schema.", param=param)
+    return Constraint(kind=ConstraintKind.JSON_SCHEMA, source=source)
