@@ -44,6 +44,9 @@ class Admission:
         self.policy_epoch = principal.policy_epoch
         self.service_class = decision.service_class
         """What was asked for, but none above the tenant's."""
+        self.patience_s: float | None = None
+        """How long it may wait for its first token, where that is neither the tenant's nor our own to say."""
+        self._is_billed = True
         self._rates = rates
         self._progress = Progress()
         self._replica = ""
@@ -60,12 +63,13 @@ class Admission:
 
     @property
     def reservation_key(self) -> str:
-        return self.reservation.keys.reservation
+        """Where the engine leaves an orphan's usage; empty: nowhere."""
+        return self.reservation.keys.reservation if self._is_billed else ""
 
     @property
     def queue_timeout_s(self) -> float:
         """How long it may wait for its first token."""
-        return self.principal.queue_timeout_s or settings.OCTAVO_QUEUE_TIMEOUT_SECONDS
+        return self.patience_s or self.principal.queue_timeout_s or settings.OCTAVO_QUEUE_TIMEOUT_SECONDS
 
     @property
     def weight(self) -> float:
@@ -101,6 +105,13 @@ class Admission:
         self._replica = self._replica if replica is None else replica
         self._queue_ms = self._queue_ms if queue_ms is None else queue_ms
 
+    def bill_nothing_yet(self) -> None:
+        """For an answer that counts only once it is kept: until `bill` nothing is billed, however it ends."""
+        self._is_billed = False
+
+    def bill(self) -> None:
+        self._is_billed = True
+
     def finish(self, ending: Ending, code: Code | None = None, finish_reason: str = "") -> None:
         """How the request ended. The first word counts."""
         if self._ending is None:
@@ -116,7 +127,7 @@ class Admission:
 
     def settle(self) -> None:
         """Called once, by the gate, when the handler is done."""
-        settling = settler().settle(self.reservation, self._row())
+        settling = settler().settle(self.reservation, self.row())
         settling.add_done_callback(lambda _: self._left_now())
 
     def _left_now(self) -> None:
@@ -129,12 +140,12 @@ class Admission:
         if self._ended_by is not None:
             callback(self._ended_by)
 
-    def _row(self) -> dict[str, str]:
+    def row(self) -> dict[str, str]:
         """The settlement's fields of the ledger row (usage/ledger_rows.py reads them)."""
         ending, code, finish_reason = self._ending or (Ending.FAILED, Code.INTERNAL_ERROR, "")
         return {
             **self.reservation.fields,
-            **dict(zip(Progress._fields, self._progress.fields(), strict=True)),
+            **dict(zip(Progress._fields, self.progress().fields(), strict=True)),
             "finished_at": str(time.time()),
             "queue_ms": "" if self._queue_ms is None else str(self._queue_ms),
             "replica": self._replica,
@@ -147,7 +158,11 @@ class Admission:
     # What the lease keeper calls (quotas/leases.py).
 
     def progress(self) -> Progress:
-        return self._progress
+        """What isn't billed is overrun: made, and of no use to anybody."""
+        used = self._progress
+        if self._is_billed:
+            return used
+        return Progress(0, 0, 0, used.output_tokens + used.overrun_tokens, used.first_token_at)
 
     def policy_changed(self) -> None:
         if self._check is None or self._check.done():

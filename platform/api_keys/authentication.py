@@ -3,6 +3,7 @@
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import structlog
 from django.conf import settings
@@ -20,15 +21,21 @@ from tenants.errors import Denied, store_unavailable
 
 log = structlog.get_logger(__name__)
 
+_PURPOSES = {
+    Scope.INFERENCE: "inference",
+    Scope.BATCH: "files and batches",
+    Scope.MANAGEMENT: "management",
+}
+
 cache = PrincipalCache()
 _loading: dict[str, asyncio.Task[CachedKey | None]] = {}
 # Its own two threads: neither the loop nor the console's pages wait for a lookup, nor it for them.
 _lookups = ThreadPoolExecutor(max_workers=2, thread_name_prefix="api-key-lookup")
 
 
-async def authenticate(authorization: bytes | str | None) -> Principal:
+async def authenticate(authorization: bytes | str | None, purpose: Scope = Scope.INFERENCE) -> Principal:
     """Raises Denied: INVALID_API_KEY for whatever is no usable key, STORE_UNAVAILABLE if nobody can tell,
-    INSUFFICIENT_PERMISSIONS for a key that is for something other than inference.
+    INSUFFICIENT_PERMISSIONS for a key that is for something other than `purpose`.
     """
     presented = parse_authorization(authorization)
     if presented is None:
@@ -36,7 +43,15 @@ async def authenticate(authorization: bytes | str | None) -> Principal:
     cached = cache.get(presented.public_id) or await _look_up(presented.public_id)
     if cached is None or not cached.secret.is_of(presented, timezone.now()):
         raise _invalid_key()
-    return _usable(cached.principal)
+    return _usable(cached.principal, purpose)
+
+
+async def principal_for(public_id: str, purpose: Scope) -> Principal:
+    """For work that a key asked for earlier. Raises Denied as authenticate does."""
+    cached = cache.get(public_id) or await _look_up(public_id)
+    if cached is None:
+        raise _invalid_key()
+    return _usable(cached.principal, purpose)
 
 
 async def reload_principal(principal: Principal) -> Principal:
@@ -44,7 +59,7 @@ async def reload_principal(principal: Principal) -> Principal:
     cached = await _shared_load(principal.key_id)
     if cached is None:
         raise _invalid_key()
-    return _usable(cached.principal)
+    return _usable(cached.principal, principal.purpose)
 
 
 def is_current(principal: Principal) -> bool:
@@ -56,12 +71,12 @@ def forget_principals() -> None:
     cache.forget_all()
 
 
-def _usable(principal: Principal) -> Principal:
+def _usable(principal: Principal, purpose: Scope) -> Principal:
     if principal.expires_at is not None and principal.expires_at <= timezone.now():
         raise _invalid_key()
-    if Scope.INFERENCE.value not in principal.scopes:
-        raise Denied(Code.INSUFFICIENT_PERMISSIONS, "This API key is not for inference.")
-    return principal
+    if purpose.value not in principal.scopes:
+        raise Denied(Code.INSUFFICIENT_PERMISSIONS, f"This API key is not for {_PURPOSES[purpose]}.")
+    return principal if purpose is principal.purpose else replace(principal, purpose=purpose)
 
 
 async def _look_up(public_id: str) -> CachedKey | None:

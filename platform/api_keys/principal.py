@@ -39,6 +39,8 @@ class Principal:
     allowed_networks: tuple[Network, ...] | None = None
     """None: from anywhere."""
     scopes: frozenset[str] = frozenset({Scope.INFERENCE.value})
+    purpose: Scope = Scope.INFERENCE
+    """What it was authenticated for."""
     generation: int = 0
     """Of the cache it was loaded into; another one now means that what was known may be out of date."""
 
