@@ -22,10 +22,14 @@ class LimitKind(TextChoices):
     TOKENS_PER_MINUTE = "tokens_per_minute", "tokens per minute"
     TOKENS_PER_DAY = "tokens_per_day", "tokens per day"
     TOKENS_PER_MONTH = "tokens_per_month", "tokens per month"
+    STORED_BYTES = "stored_bytes", "bytes of files"
+    BATCHES = "batches", "batches at once"
 
 
 RATES = frozenset({LimitKind.REQUESTS_PER_MINUTE, LimitKind.TOKENS_PER_MINUTE})
 BUDGETS = frozenset({LimitKind.TOKENS_PER_DAY, LimitKind.TOKENS_PER_MONTH})
+OF_TENANTS = frozenset({LimitKind.QUEUED, LimitKind.STORED_BYTES, LimitKind.BATCHES})
+"""Measured where they are used up, and not at the gate."""
 TOKENS = BUDGETS | {LimitKind.TOKENS_PER_MINUTE}
 
 

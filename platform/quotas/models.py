@@ -4,7 +4,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from quotas.limits import MAX_VALUE, RATES, LimitKind, LimitRule, LimitScope
+from quotas.limits import MAX_VALUE, OF_TENANTS, RATES, LimitKind, LimitRule, LimitScope
 from tenants.models import Tenant
 
 _AMOUNT = [MinValueValidator(1), MaxValueValidator(MAX_VALUE)]
@@ -64,8 +64,8 @@ class Limit(models.Model):
             raise ValidationError({"key": "The key belongs to another tenant."})
         if self.burst is not None and self.kind not in RATES:
             raise ValidationError({"burst": "Only a rate has a burst."})
-        if self.kind == LimitKind.QUEUED and self.scope != LimitScope.TENANT:
-            raise ValidationError({"kind": "Only a tenant's waiting requests are limited."})
+        if self.kind in OF_TENANTS and self.scope != LimitScope.TENANT:
+            raise ValidationError({"kind": "Only a whole tenant has this limit."})
 
     @property
     def rule(self) -> LimitRule:

@@ -23,6 +23,8 @@ class LimitEntry(Struct, forbid_unknown_fields=True, frozen=True):
         "tokens_per_minute",
         "tokens_per_day",
         "tokens_per_month",
+        "stored_bytes",
+        "batches",
     ]
     value: Amount
     burst: Amount | None = None
