@@ -67,20 +67,21 @@ class Matcher:
         """Masks at a position and after each draft token, for as long as the grammar allows the drafts.
 
         Fills rows [0..n] of int32 [len(draft_ids) + 1, words] and returns n, the drafts allowed; the state
-        is as before. Raises ConstraintError.
+        is as before. Raises ConstraintError if there is no mask for the position itself.
         """
-        num_allowed = 0
         self.fill(rows[0])
+        num_before = self.num_consumed
         try:
-            for draft_id in draft_ids:
-                if draft_id in self.vocabulary.end_ids or not is_allowed(rows[num_allowed], draft_id):
-                    break
+            for index, draft_id in enumerate(draft_ids):
+                if draft_id in self.vocabulary.end_ids or not is_allowed(rows[index], draft_id):
+                    return index
                 self.advance(draft_id)
-                num_allowed += 1
-                self.fill(rows[num_allowed])
+                self.fill(rows[index + 1])
+        except ConstraintError:
+            return index
         finally:
-            self.roll_back(num_allowed)
-        return num_allowed
+            self.roll_back(self.num_consumed - num_before)
+        return len(draft_ids)
 
     def advance(self, token_id: int) -> None:
         """Consume the token that was sampled. Raises ConstraintError if the grammar doesn't allow it."""

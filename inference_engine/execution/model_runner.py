@@ -27,6 +27,7 @@ from inference_engine.execution.prompt_scores import score_prompts
 from inference_engine.execution.sampling.adjustments import Adjustments
 from inference_engine.execution.sampling.sampler import Sampler
 from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
+from inference_engine.execution.verification import outcomes_of, step_result
 from inference_engine.execution.weight_files import find_weight_files, weights_revision
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, SampledToken, StepPlan, StepResult
 
@@ -34,6 +35,7 @@ from inference_engine.scheduling.step_plan import PENDING_TOKEN, SampledToken, S
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerLimits:
     max_running: int
+    """Also the most rows that are sampled in a step, those after drafts included."""
     max_step_tokens: int
 
 
@@ -119,9 +121,9 @@ class ModelRunner:
         self._pending.forget()
         with ConstrainedRows(plan.chunks, self._masks, self.model.vocab_size) as constrained:
             tokens = self._sampler.sample(self._logits(inputs), inputs.sampling, constrained.masks())
-            constrained.advance(tokens)
-        sampled = iter(tokens)
-        result = StepResult([next(sampled) if chunk.samples else None for chunk in plan.chunks])
+            outcomes = outcomes_of(plan.chunks, tokens, constrained.num_usable)
+            constrained.advance(outcomes)
+        result = step_result(plan.chunks, outcomes)
         self._add_prompt_logprobs(result)
         self._pending.remember(plan, result)
         return result

@@ -1,10 +1,11 @@
 """From a step plan to the tensors of one forward pass.
 
-chunks        A: 3 tokens, samples | B: 5 prefill tokens | C: 1 token, samples
-token_ids     a a a | b b b b b | c | 0      (padded to the row bucket)
-sampled_rows      2 |           | 8
+chunks        A: 3 tokens, samples | B: 5 prefill tokens | C: 1 token and 2 drafts, samples
+token_ids     a a a | b b b b b | c d d | 0      (padded to the row bucket)
+sampled_rows      2 |           | 8 9 10
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,6 +18,7 @@ from inference_engine.execution.row_buckets import row_bucket
 from inference_engine.execution.sampling.adjustments import Adjustment
 from inference_engine.execution.sampling.bad_words import forbidden_ends
 from inference_engine.execution.sampling.row import SamplingRow
+from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan, StepResult
 
 PADDING_ID = 0
@@ -46,20 +48,37 @@ def build_inputs(
     metadata = build_metadata(
         [chunk.start for chunk in chunks], lengths, [chunk.block_table for chunk in chunks], num_rows
     )
-    samples = torch.tensor([chunk.samples for chunk in chunks])
     rows = [
-        sampling_row(chunk, ids[-1], adjustment)
+        row
         for chunk, ids, adjustment in zip(chunks, token_ids, adjustments, strict=True)
         if chunk.samples
+        for row in sampling_rows(chunk, ids, adjustment)
     ]
-    return StepInputs(chunks, torch.from_numpy(ids), metadata, metadata.last_rows()[samples], rows)
+    return StepInputs(chunks, torch.from_numpy(ids), metadata, sampled_rows(chunks, lengths), rows)
 
 
-def sampling_row(chunk: ScheduledChunk, last_id: int, adjustment: Adjustment | None) -> SamplingRow:
-    """How the token after this chunk, whose last one is `last_id`, is sampled."""
-    request = chunk.request
-    position = chunk.start + len(chunk.token_ids)
-    forbidden = forbidden_ends(chunk, last_id)
+def sampled_rows(chunks: list[ScheduledChunk], lengths: list[int]) -> Tensor:
+    """int64 [S]: the last row of each chunk that samples, and as many before it as the chunk has drafts."""
+    counts = np.array([chunk.num_sampled for chunk in chunks], dtype=np.int64)
+    to_the_end = np.repeat(counts.cumsum(), counts) - np.arange(counts.sum())
+    return torch.from_numpy(np.repeat(np.cumsum(lengths), counts) - to_the_end)
+
+
+def sampling_rows(
+    chunk: ScheduledChunk, ids: list[int], adjustment: Adjustment | None
+) -> Iterator[SamplingRow]:
+    """How the tokens after the last known id of this chunk and after each of its drafts are sampled."""
+    first = len(ids) - chunk.num_drafts
+    for end in range(first, len(ids) + 1):
+        if adjustment is not None and end > first:
+            adjustment = adjustment.after(ids[end - 1])
+        yield sampling_row(chunk.request, chunk.start, ids[:end], adjustment)
+
+
+def sampling_row(request: Request, start: int, ids: list[int], adjustment: Adjustment | None) -> SamplingRow:
+    """How the token after `ids`, tokens of the request from position `start` on, is sampled."""
+    position = start + len(ids)
+    forbidden = forbidden_ends(request, start, ids)
     if position - request.num_prompt < request.sampling.min_tokens:
         forbidden |= request.stop_ids
     return SamplingRow(request.sampling, request.choice, position, forbidden, adjustment)
@@ -86,7 +105,8 @@ class PendingTokens:
         self._sampled = {}
 
     def remember(self, plan: StepPlan, result: StepResult) -> None:
-        """Keep what the plan's chunks sampled; what earlier steps sampled is known by now."""
+        """Keep what the plan's chunks sampled; what earlier steps sampled is known by now. A request with
+        drafts is not planned again before it is."""
         self._sampled = {
             _key(chunk): token.token_id
             for chunk, token in zip(plan.chunks, result.sampled, strict=True)

@@ -1,5 +1,6 @@
 """What follows the output of a constrained request. The scheduler only keeps it with its request."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
@@ -11,6 +12,9 @@ class OutputMatcher(Protocol):
 
     def fill(self, row: Any) -> None:
         """Write the next token's mask."""
+
+    def fill_drafts(self, draft_ids: Sequence[int], rows: Any) -> int:
+        """Masks before and after each draft allowed; returns how many those are."""
 
     def advance(self, token_id: int) -> None:
         """Consume an output token."""

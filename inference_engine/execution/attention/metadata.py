@@ -50,10 +50,6 @@ class AttentionMetadata:
     def num_sequences(self) -> int:
         return self.seq_lens.shape[0]
 
-    def last_rows(self) -> Tensor:
-        """int64 [n]: the row of each sequence's last query, the one whose logits are sampled."""
-        return self.query_start_loc[1:].to(torch.int64) - 1
-
 
 def build_metadata(
     starts: Sequence[int],

@@ -4,6 +4,7 @@ Order: repetition penalty, frequency and presence penalties, logit bias, then id
 """
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,13 @@ class Adjustment:
         self.bias_ids: NDArray[np.int64] = np.array(list(params.logit_bias), dtype=np.int64)
         self.bias: NDArray[np.float32] = np.array(list(params.logit_bias.values()), dtype=np.float32)
 
+    def after(self, token_id: int) -> "Adjustment":
+        """The same with one output more; this one stays as it is."""
+        later = copy(self)
+        later.history = self.history.copy()
+        later.history.add(token_id)
+        return later
+
 
 class Adjustments:
     """Of the requests that sampled in the last step; of any other they are made anew from all its tokens.
@@ -35,13 +43,13 @@ class Adjustments:
         self._kept: dict[Request, Adjustment] = {}
 
     def of_step(self, chunks: list[ScheduledChunk], token_ids: list[list[int]]) -> list[Adjustment | None]:
-        """For each chunk; None where it samples nothing or nothing changes its logits.
+        """For each chunk, before its drafts; None where it samples nothing or nothing changes its logits.
 
         token_ids are the chunks' own, with no pending token left: the last one may not be among its
         request's outputs yet.
         """
         found = [
-            self._up_to_date(chunk, ids[-1]) if needs_adjustment(chunk) else None
+            self._up_to_date(chunk, ids[-1 - chunk.num_drafts]) if needs_adjustment(chunk) else None
             for chunk, ids in zip(chunks, token_ids, strict=True)
         ]
         self._kept = {
@@ -52,14 +60,14 @@ class Adjustments:
         return found
 
     def _up_to_date(self, chunk: ScheduledChunk, last_id: int) -> Adjustment:
-        """With the outputs before the one that this chunk samples, `last_id` the last of them."""
+        """With the outputs before the one that this chunk samples first, `last_id` the last of them."""
         request = chunk.request
-        num_outputs = chunk.start + len(chunk.token_ids) - request.num_prompt
+        num_outputs = chunk.start + len(chunk.token_ids) - chunk.num_drafts - request.num_prompt
         kept = self._kept.get(request)
-        if kept is None or kept.history.num_outputs != num_outputs - 1:
+        if kept is None or kept.history.num_outputs >= max(1, num_outputs):
             kept = Adjustment(request.sampling, request.prompt_ids)
-            for token_id in request.output_ids[: max(0, num_outputs - 1)]:
-                kept.history.add(token_id)
+        for token_id in request.output_ids[kept.history.num_outputs : max(0, num_outputs - 1)]:
+            kept.history.add(token_id)
         if num_outputs:
             kept.history.add(last_id)
         return kept

@@ -24,6 +24,12 @@ class TokenHistory:
         self._ids: NDArray[np.int64] = np.array(known + [0] * FIRST_CAPACITY, dtype=np.int64)
         self._counts: NDArray[np.int64] = np.zeros(len(self._ids), dtype=np.int64)
 
+    def copy(self) -> "TokenHistory":
+        other = TokenHistory(())
+        other.num_outputs, other._slots = self.num_outputs, dict(self._slots)
+        other._ids, other._counts = self._ids.copy(), self._counts.copy()
+        return other
+
     @property
     def ids(self) -> NDArray[np.int64]:
         """[n], each once."""

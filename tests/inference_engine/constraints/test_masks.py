@@ -25,10 +25,9 @@ def test_rows_are_filled_as_if_alone(
     filler = MaskFiller(vocabulary, max_rows=5, num_threads=num_threads)
     matchers = [make_matcher(ConstraintKind.REGEX, source) for source in SOURCES[:num_rows]]
     for _ in range(3):  # the buffer is used again
-        step = filler.start(matchers).result()
+        step = filler.start([(matcher, ()) for matcher in matchers]).result()
         assert step.failures == {}
-        assert step.masks.shape == (num_rows, vocabulary.num_words)
-        for row, matcher in zip(step.masks, matchers, strict=True):
+        for [row], matcher in zip(step.masks, matchers, strict=True):
             alone = np.zeros(vocabulary.num_words, np.int32)
             matcher.fill(alone)
             assert row.tobytes() == alone.tobytes()
@@ -47,7 +46,7 @@ def test_a_matcher_that_fails_fails_alone(make_matcher: MakeMatcher, vocabulary:
             broken.advance(*vocabulary.tokenizer.tokenize_str("a"))
             broken.fill(np.zeros(vocabulary.num_words, np.int32))
     assert error.value.code is Code.UNSUPPORTED_FEATURE
-    step = filler.start([fine, broken, fine]).result()
+    step = filler.start([(fine, ()), (broken, ()), (fine, ())]).result()
     assert set(step.failures) == {1}
     assert step.failures[1].code is Code.UNSUPPORTED_FEATURE
     assert step.masks[0].any() and step.masks[2].any()
@@ -59,7 +58,22 @@ def test_more_rows_than_the_buffer_has_is_our_own_fault(
 ) -> None:
     filler = MaskFiller(vocabulary, max_rows=1)
     with pytest.raises(AssertionError):
-        filler.start([make_matcher(ConstraintKind.REGEX, "a")] * 2)
+        filler.start([(make_matcher(ConstraintKind.REGEX, "a"), ())] * 2)
+    filler.close()
+
+
+def test_drafts_get_rows_of_their_own_as_far_as_they_are_allowed(
+    make_matcher: MakeMatcher, vocabulary: Vocabulary
+) -> None:
+    filler = MaskFiller(vocabulary, max_rows=9)
+    words, digits = (make_matcher(ConstraintKind.REGEX, source) for source in ("[a-z]+!", "[0-9]{3}"))
+    step = filler.start([(words, b"abA"), (digits, ()), (digits, b"12")]).result()
+    assert [len(masks) for masks in step.masks] == [3, 1, 3] and step.failures == {}
+    words.follow(b"ab")
+    alone = np.zeros(vocabulary.num_words, np.int32)
+    words.fill(alone)
+    assert step.masks[0][2].tobytes() == alone.tobytes()
+    assert words.num_consumed == 2 and digits.num_consumed == 0
     filler.close()
 
 

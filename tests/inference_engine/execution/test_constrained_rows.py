@@ -1,6 +1,6 @@
 """Where a matcher has to be before a step, and what becomes of it in one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -83,7 +83,7 @@ def test_one_that_is_behind_fails_its_row_and_is_left_alone(filler: MaskFiller, 
     matcher.follow(b"ab")
     with rows_of(filler, chunk(matcher, 3)) as constrained:
         masks = constrained.masks()
-        constrained.advance([SampledToken(ord("c"))])
+        constrained.advance({0: [SampledToken(ord("c"))]})
     assert masks is not None and masks.rows == [] and masks.failures == {0: Code.INTERNAL_ERROR}
     assert matcher.num_consumed == 2
 
@@ -105,7 +105,7 @@ def test_only_tokens_of_the_output_are_consumed(
     sampled = [token]
     with rows_of(filler, chunk(matcher, 1)) as constrained:
         constrained.masks()
-        constrained.advance(sampled)
+        constrained.advance({0: sampled})
     assert matcher.num_consumed == num_consumed and sampled == [token]
 
 
@@ -113,7 +113,7 @@ def test_a_token_that_the_grammar_does_not_allow_fails_the_row(filler: MaskFille
     sampled = [SampledToken(ord("A"))]
     with rows_of(filler, chunk(matcher, 0)) as constrained:
         constrained.masks()
-        constrained.advance(sampled)
+        constrained.advance({0: sampled})
     assert sampled == [SampledToken(PENDING_TOKEN, failure=Code.INTERNAL_ERROR)]
 
 
@@ -121,6 +121,8 @@ class PastRepair:
     num_consumed = 3
 
     def fill(self, row: Any) -> None: ...
+
+    def fill_drafts(self, draft_ids: Sequence[int], rows: Any) -> int: ...
 
     def advance(self, token_id: int) -> None: ...
 
@@ -133,3 +135,29 @@ def test_a_matcher_that_can_t_go_back_fails_alone(filler: MaskFiller, matcher: M
         masks = constrained.masks()
     assert masks is not None
     assert (masks.rows, masks.failures) == ([1], {0: Code.UNSUPPORTED_FEATURE})
+
+
+def with_drafts(matcher: Matcher, num_outputs: int, drafts: Sequence[int]) -> ScheduledChunk:
+    known = chunk(matcher, num_outputs)
+    return ScheduledChunk(known.request, known.start, [7, *drafts], [0], True, len(drafts))
+
+
+def test_drafts_are_masked_as_far_as_they_are_allowed(filler: MaskFiller, matcher: Matcher) -> None:
+    """The row after a draft that isn't allowed has no mask, and is not to be looked at."""
+    matcher.follow(b"a")
+    drafted = with_drafts(matcher, 1, b"bcA")
+    with rows_of(filler, chunk(None, 0), drafted) as constrained:
+        masks = constrained.masks()
+        assert constrained.num_usable(1, 4) == 3 and constrained.num_usable(0, 1) == 1
+        constrained.advance({0: [SampledToken(1)], 1: [SampledToken(ord("b")), SampledToken(ord("x"))]})
+    assert masks is not None and masks.rows == [1, 2, 3] and masks.failures == {}
+    assert not masks.allowed[0, END_ID] and masks.allowed[1, END_ID]
+    assert matcher.num_consumed == 3
+
+
+def test_a_matcher_goes_back_to_where_the_drafts_begin(filler: MaskFiller, matcher: Matcher) -> None:
+    matcher.follow(b"abc")
+    with rows_of(filler, with_drafts(matcher, 1, b"bc")) as constrained:
+        masks = constrained.masks()
+    assert masks is not None and masks.rows == [0, 1, 2]
+    assert matcher.num_consumed == 1

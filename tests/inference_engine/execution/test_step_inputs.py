@@ -3,6 +3,7 @@ import pytest
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
+from inference_engine.execution.sampling.adjustments import Adjustment
 from inference_engine.execution.step_inputs import PendingTokens, build_inputs
 from inference_engine.scheduling.request import PENDING_TOKEN, Request
 from inference_engine.scheduling.step_plan import SampledToken, ScheduledChunk, StepPlan, StepResult
@@ -44,6 +45,24 @@ def test_the_last_row_of_each_sampling_chunk_is_sampled_at_the_next_position() -
     inputs = build_inputs(chunks, [chunk.token_ids for chunk in chunks], [None] * 3)
     assert inputs.sampled_rows.tolist() == [7, 13]
     assert [(row.position, row.choice) for row in inputs.sampling] == [(40, 3), (42, 3)]
+
+
+def test_a_row_is_sampled_after_the_last_known_token_and_after_each_draft() -> None:
+    words = ((7, 8, 50), (8, 9, 60))
+    chunks = [
+        ScheduledChunk(request("a"), 0, [1] * 3, [3], samples=False),
+        ScheduledChunk(request("b", bad_words_ids=words, min_tokens=3), 41, [7, 8, 9], [4, 5, 6], True, 2),
+        ScheduledChunk(request("c"), 40, [1], [7, 8, 9], samples=True),
+    ]
+    adjustment = Adjustment(SamplingParams(seed=0, max_tokens=9), [])
+    adjustment.history.add(7)
+    adjustments = [None, adjustment, None]
+    inputs = build_inputs(chunks, [chunk.token_ids for chunk in chunks], adjustments)
+    assert inputs.sampled_rows.tolist() == [3, 4, 5, 6]
+    assert [row.position for row in inputs.sampling] == [42, 43, 44, 41]
+    assert [row.forbid_ids for row in inputs.sampling[:3]] == [{END_ID}, {50}, {60}]
+    histories = [row.adjustment.history for row in inputs.sampling[:3] if row.adjustment]
+    assert [history.ids.tolist() for history in histories] == [[7], [7, 8], [7, 8, 9]]
 
 
 @pytest.mark.parametrize(("position", "is_forbidden"), [(40, True), (41, True), (42, False)])

@@ -11,7 +11,6 @@ def test_three_chunks_and_two_rows_of_padding() -> None:
     assert metadata.sequence_of_row.tolist() == [0, 0, 0, 1, 2, 2, 2, 2, -1, -1]
     assert metadata.slot_mapping.tolist() == [112, 113, 114, 105, 48, 49, 50, 51, -1, -1]
     assert metadata.block_table.tolist() == [[7, 0, 0], [4, 5, 6], [1, 2, 3]]
-    assert metadata.last_rows().tolist() == [2, 3, 7]
     assert (metadata.num_rows, metadata.num_sequences) == (10, 3)
 
 

@@ -9,7 +9,6 @@ from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.execution.sampling.bad_words import forbidden_ends
 from inference_engine.scheduling.request import Request
-from inference_engine.scheduling.step_plan import ScheduledChunk
 
 
 def test_they_are_those_that_transformers_forbids() -> None:
@@ -28,9 +27,9 @@ def test_they_are_those_that_transformers_forbids() -> None:
             tenant_id="t",
         )
         request = Request(generate, arrival=1, max_tokens=20, end_ids=frozenset())
-        chunk = ScheduledChunk(request, 0, known, [0], samples=True)
+        start = chance.randrange(len(known))
         scores = processor(torch.tensor([known]), torch.zeros(1, 12))
         expected = set((scores[0] == -torch.inf).nonzero().flatten().tolist())
-        assert forbidden_ends(chunk, known[-1]) == expected
+        assert forbidden_ends(request, start, known[start:]) == expected
         num_found += len(expected) > 1
     assert num_found > 20
