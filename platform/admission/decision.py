@@ -50,12 +50,16 @@ def decide(
 def standing(principal: Principal, request: RequestFacts) -> Denied | None:
     """What the policy says of this request, whatever the load; also asked again while a stream is open."""
     if principal.is_suspended:
-        return Denied(Code.INSUFFICIENT_PERMISSIONS, "This account is suspended.")
+        return suspended()
     if not is_within(principal.allowed_networks, request.address):
         return wrong_network()
     if not principal.may_use(request.model):
         return model_not_found(request.model)
     return None
+
+
+def suspended() -> Denied:
+    return Denied(Code.INSUFFICIENT_PERMISSIONS, "This account is suspended.")
 
 
 def wrong_network() -> Denied:

@@ -42,6 +42,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "management",
+    "bulk",
 ]
 
 MIDDLEWARE = [
@@ -113,6 +114,14 @@ LOGGING = logging_config(OCTAVO_LOG_LEVEL)
 # Redis: counters, leases, the ledger's streams, the registry of replicas.
 REDIS_URL = env.text("OCTAVO_REDIS_URL", "REDIS_URL") or f"unix://{OCTAVO_HOME / 'run' / 'redis.sock'}"
 OCTAVO_REDIS_TIMEOUT_SECONDS = env.number("OCTAVO_REDIS_TIMEOUT_SECONDS", 1.0, minimum=0.05, maximum=30.0)
+
+# Control messages between gateway processes; nothing that a client gets goes this way.
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": "octavo:channels"},
+    }
+}
 
 # Mutual TLS with engines on other machines; the engine reads the same names.
 OCTAVO_TLS_CERT = env.text("OCTAVO_TLS_CERT")

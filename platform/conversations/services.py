@@ -3,25 +3,27 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
 from conversations.models import StoredResponse
 
 
-def keep(responses: Sequence[StoredResponse]) -> None:
-    """All of them, in one transaction; what they continue is kept as long as they are.
+def keep(responses: Sequence[StoredResponse]) -> set[str]:
+    """All in one transaction; what they continue lives as long as they do. Answers the ids of those kept.
 
-    One whose tenant is gone is left out. Raises DatabaseError or InterfaceError.
+    One that the database won't have, as when its tenant is gone, doesn't stop the others. Raises
+    OperationalError or InterfaceError while the database is away.
     """
     try:
         with transaction.atomic():
             StoredResponse.objects.bulk_create(responses)
             for response in responses:
                 _keep_ancestors(response)
-    except IntegrityError:
-        if len(responses) > 1:
-            for response in responses:
-                keep([response])
+    except (DataError, IntegrityError):
+        if len(responses) == 1:
+            return set()
+        return {kept for response in responses for kept in keep([response])}
+    return {response.pk for response in responses}
 
 
 def _keep_ancestors(response: StoredResponse) -> None:

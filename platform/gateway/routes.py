@@ -1,12 +1,20 @@
 """Which endpoint answers what."""
 
+import re
 from collections.abc import Awaitable, Callable
 
 from gateway.chat.endpoint import chat_completions
 from gateway.completions.endpoint import completions
 from gateway.health_endpoint import health, ready
 from gateway.metrics_endpoint import metrics
-from gateway.models_endpoint import MODELS_PATH, list_models, show_model
+from gateway.models_endpoint import list_models, show_model
+from gateway.responses.endpoint import create_response
+from gateway.responses.stored_endpoints import (
+    cancel_response,
+    delete_response,
+    list_input_items,
+    show_response,
+)
 from gateway.services import Services
 from gateway.transport.exchange import Exchange
 from inference_engine.contract.codes import Code
@@ -18,18 +26,23 @@ ROUTES: dict[str, dict[str, Endpoint]] = {
     "/v1/chat/completions": {"POST": chat_completions},
     "/v1/completions": {"POST": completions},
     "/v1/models": {"GET": list_models},
+    "/v1/responses": {"POST": create_response},
     "/health": {"GET": health, "HEAD": health},
     "/ready": {"GET": ready, "HEAD": ready},
     "/metrics": {"GET": metrics},
 }
-_ONE_MODEL: dict[str, Endpoint] = {"GET": show_model}
+PATTERNS: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = [
+    (re.compile(r"/v1/models/.+"), {"GET": show_model}),
+    (re.compile(r"/v1/responses/[^/]+"), {"GET": show_response, "DELETE": delete_response}),
+    (re.compile(r"/v1/responses/[^/]+/cancel"), {"POST": cancel_response}),
+    (re.compile(r"/v1/responses/[^/]+/input_items"), {"GET": list_input_items}),
+]
+"""Paths that hold an id."""
 
 
 def find_endpoint(method: str, path: str) -> Endpoint:
     """Raises Denied: NOT_FOUND, METHOD_NOT_ALLOWED."""
-    methods = ROUTES.get(path)
-    if methods is None and path.startswith(MODELS_PATH) and len(path) > len(MODELS_PATH):
-        methods = _ONE_MODEL
+    methods = ROUTES.get(path) or _of_pattern(path)
     if methods is None:
         raise Denied(Code.NOT_FOUND, f"Unknown request URL: {method} {path}.")
     endpoint = methods.get(method)
@@ -38,3 +51,7 @@ def find_endpoint(method: str, path: str) -> Endpoint:
         message = f"{path} does not take {method}; it takes {allowed}."
         raise Denied(Code.METHOD_NOT_ALLOWED, message, headers={"allow": allowed})
     return endpoint
+
+
+def _of_pattern(path: str) -> dict[str, Endpoint] | None:
+    return next((methods for pattern, methods in PATTERNS if pattern.fullmatch(path)), None)

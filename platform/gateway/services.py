@@ -9,6 +9,9 @@ from fleet.channels import TlsFiles
 from fleet.fleet import Fleet
 from fleet.session import SessionOptions
 from fleet.tenant_shares import TenantShares
+from gateway.responses.cancelling import CancelCalls
+from gateway.responses.keeping import ResponseStore
+from gateway.responses.running import RunningResponses
 from gateway.runs.model_texts import ModelTexts
 from inference_engine.contract.events import Description
 from quotas.store import async_redis
@@ -24,12 +27,18 @@ class Services:
         )
 
         self.tenant_shares = TenantShares(async_redis(), self.fleet.sessions)
+        self.responses = ResponseStore()
+        self.running = RunningResponses()
+        self.cancel_calls = CancelCalls(self.running)
 
     async def start(self) -> None:
         await self.fleet.start()
         self.tenant_shares.start()
+        self.cancel_calls.start()
 
     async def stop(self) -> None:
+        await self.cancel_calls.stop()
+        await self.responses.stop()
         await self.tenant_shares.stop()
         await self.fleet.stop()
 

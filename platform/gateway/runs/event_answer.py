@@ -30,6 +30,9 @@ class EventAnswer(Protocol):
 class EventSink(Protocol):
     """The client's end of an answer."""
 
+    takes_failures: bool
+    """An answer that breaks off can be told as events; else the failure is all that is told."""
+
     async def admitted(self, admission: Admission) -> None: ...
 
     async def begin(self) -> None: ...
@@ -67,6 +70,8 @@ class EventOutput:
 class StreamedEvents:
     """Server-sent events, each as it comes."""
 
+    takes_failures = True
+
     def __init__(self, exchange: Exchange, ping: bytes = PING) -> None:
         self._exchange = exchange
         self._stream = EventStream(exchange, ping)
@@ -87,6 +92,8 @@ class StreamedEvents:
 
 class WholeAnswer:
     """One JSON object at the end."""
+
+    takes_failures = False
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange

@@ -36,6 +36,7 @@ class Exchange:
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
+        self.query: str = scope.get("query_string", b"").decode("latin-1")
         self.id = secrets.token_hex(12)
         self.request_id = f"req_{self.id}"
         self.is_started = False

@@ -45,10 +45,13 @@ class StrictDecoder:
 PartT = TypeVar("PartT")
 
 
-def checked_part(value: Any, kind: type[PartT], at: str) -> PartT:
-    """A part of a decoded body against a schema of its own; `at` is its place. Raises Denied."""
+def checked_part(value: Any, kind: type[PartT], at: str, *, is_text: bool = False) -> PartT:
+    """A part of a decoded body against a schema of its own; `at` is its place. Raises Denied.
+
+    `is_text`: numbers are written out, as in a query string.
+    """
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, strict=not is_text)
     except msgspec.ValidationError as error:
         raise _wrong_field(str(error), at) from None
 
