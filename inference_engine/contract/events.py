@@ -90,6 +90,8 @@ class Description(Message, frozen=True, tag="description", kw_only=True):
     tokenizer_json: bytes
     tokenizer_hash: str
     chat_template: str | None = None
+    tool_syntax: str = ""
+    """How the model writes tool calls, one of tool_calls.SYNTAXES; empty: the chat template tells."""
     template_tokens: dict[str, str] = field(default_factory=dict)
     """The special tokens a chat template may name: bos_token, eos_token, ..."""
     special_ids: list[int] = field(default_factory=list)

@@ -23,6 +23,9 @@ from msgspec import Meta, Raw, Struct, json
 
 from .requests import Constraint, ConstraintKind
 
+SYNTAXES = ("hermes", "llama3", "mistral", "mistral_args", "json")
+"""How models write calls, as a Description may name it."""
+
 MAX_FORMS = 256
 MAX_CALLS = 256
 

@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+from inference_engine.contract.tool_calls import SYNTAXES
 from inference_engine.scheduling.policies import POLICIES
 
 from .addresses import AddressError, check_exposure
@@ -49,6 +50,9 @@ class Settings:
     ] = None
     model_name: Annotated[str | None, "name the model is served under; default: its folder's own name"] = None
     replica_id: Annotated[str, "unique name of this replica; default: host name and address"] = ""
+    tool_syntax: Annotated[
+        str, f"how the model writes tool calls: auto (its chat template tells), {', '.join(SYNTAXES)}"
+    ] = "auto"
     redis_url: Annotated[str | None, "registry and orphans' usage; without it neither is written"] = None
 
     backend: Annotated[str, "attention backend: auto, reference, cpu"] = "auto"
@@ -85,6 +89,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise SettingsError(f"policy is one of {', '.join(sorted(POLICIES))}")
+        if self.tool_syntax not in ("auto", *SYNTAXES):
+            raise SettingsError(f"tool_syntax is auto or one of {', '.join(SYNTAXES)}")
         if self.lag not in (0, 1):
             raise SettingsError("lag is 0 or 1")
         for name in _POSITIVE:

@@ -110,6 +110,7 @@ def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Descripti
         **files.description_fields(),
         "max_request_tokens": min(files.context_length, loaded.runner.num_blocks * BLOCK_SIZE),
         "max_running": settings.max_running,
+        "tool_syntax": "" if settings.tool_syntax == "auto" else settings.tool_syntax,
         **loaded.facts,
     }
     if settings.model_name:

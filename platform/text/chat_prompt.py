@@ -8,6 +8,7 @@ from inference_engine.contract.codes import Code
 
 from .chat_template import ChatTemplate
 from .errors import PromptError
+from .tools.without_template import instruction_of, with_instruction, written_out
 from .tracked_text import TrackedText
 
 Message = Mapping[str, Any]
@@ -23,10 +24,14 @@ def render_chat(
     tools: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = True,
 ) -> TrackedText:
-    """Raises PromptError."""
+    """`tools` as OpenAI's interface has them. Raises PromptError."""
     if not messages:
         raise PromptError("messages must hold at least one message", "messages")
     shaped = [_shaped(message, index, template) for index, message in enumerate(messages)]
+    if not template.knows_calls:
+        shaped = written_out(shaped)
+    if tools and not template.knows_tools:
+        shaped = with_instruction(shaped, instruction_of(tools), takes_system=template.takes_system)
     return template.render(
         {
             "messages": shaped,
@@ -37,9 +42,11 @@ def render_chat(
     )
 
 
-def check_size(messages: Sequence[Message], max_messages: int, max_bytes: int) -> None:
+def check_size(
+    messages: Sequence[Message], max_messages: int, max_bytes: int, tools: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Each message costs a token at least, so this refuses what could never fit before any work is done."""
-    num_bytes = 0
+    num_bytes = sum(byte_length(json.dumps(tool, ensure_ascii=False), "tools") for tool in tools)
     for index, message in enumerate(messages):
         num_bytes += sum(byte_length(text, f"messages[{index}].content") for text in _texts(message))
     if len(messages) > max_messages or num_bytes > max_bytes:

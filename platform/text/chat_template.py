@@ -1,9 +1,10 @@
 """A model's own chat template, compiled once and rendered with track of which words are its own."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from jinja2 import Template, TemplateError, TemplateSyntaxError, nodes
+from jinja2 import Template, TemplateError, TemplateSyntaxError, meta, nodes
 
 from .errors import ModelTextError, PromptError
 from .template_environment import TemplateEnvironment, TemplateLimit, TemplateRefusal
@@ -30,7 +31,19 @@ class ChatTemplate:
         self.environment = TemplateEnvironment(max_chars)
         self.knows_developer = "developer" in source
         self._tokens = {name: TrackedText.owned(text) for name, text in tokens.items()}
-        self._template = _compile(self.environment, source)
+        self._template, variables = _compile(self.environment, source)
+        self.knows_tools = "tools" in variables
+        self.knows_calls = "tool_calls" in source
+
+    @cached_property
+    def takes_system(self) -> bool:
+        """Whether the words of a system message come through."""
+        probe = "Answer briefly."
+        messages = [{"role": role, "content": text} for role, text in (("system", probe), ("user", "Hello."))]
+        try:
+            return probe in self.render({"messages": messages, "tools": None, "documents": None})
+        except PromptError:
+            return False
 
     def render(self, variables: Mapping[str, Any], seconds: float = MAX_SECONDS) -> TrackedText:
         """Strings in `variables` count as a client's text unless they are TrackedText. Raises PromptError."""
@@ -45,13 +58,15 @@ class ChatTemplate:
             ) from error
 
 
-def _compile(environment: TemplateEnvironment, source: str) -> Template:
+def _compile(environment: TemplateEnvironment, source: str) -> tuple[Template, set[str]]:
+    """And the variables it asks for."""
     try:
         tree = environment.parse(source)
         _refuse_other_templates(tree)
+        variables = meta.find_undeclared_variables(tree)
         for name, literal in mark_literals(tree).items():
             setattr(environment, name, literal)
-        return environment.from_string(tree)
+        return environment.from_string(tree), variables
     except (TemplateSyntaxError, RecursionError) as error:
         raise ModelTextError(f"the chat template does not compile: {error}") from error
 

@@ -2,6 +2,7 @@
 
 from codecs import utf_8_decode
 from collections.abc import Collection, Iterable
+from copy import copy
 
 
 class Vocabulary:
@@ -15,6 +16,20 @@ class Vocabulary:
         self.all_text = [_whole_text(data) for data in self.all_bytes]
         self.visible_text = [_whole_text(data) for data in self.visible_bytes]
         self.longest = max((len(data) for data in table), default=0)
+
+    def showing(self, token_ids: Collection[int]) -> "Vocabulary":
+        """The same, but these special tokens are visible text."""
+        hidden = [
+            token_id for token_id in token_ids if self.visible_bytes[token_id] != self.all_bytes[token_id]
+        ]
+        if not hidden:
+            return self
+        shown = copy(self)
+        shown.visible_bytes, shown.visible_text = list(self.visible_bytes), list(self.visible_text)
+        for token_id in hidden:
+            shown.visible_bytes[token_id] = self.all_bytes[token_id]
+            shown.visible_text[token_id] = self.all_text[token_id]
+        return shown
 
     def decode(self, token_ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
         table = self.visible_bytes if skip_special_tokens else self.all_bytes

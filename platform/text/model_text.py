@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ from .errors import ModelTextError, PromptError
 from .prompt_encoder import PromptEncoder
 from .stream_decoder import StreamDecoder
 from .token_bytes import token_table
+from .tools.parser import ToolParser
+from .tools.syntax import syntax_of
 from .tracked_text import TrackedText
 
 ResultT = TypeVar("ResultT")
@@ -48,6 +50,12 @@ class ModelText:
         self.context_length = description.context_length
         self.max_prompt_bytes = description.context_length * vocabulary.longest
         self.vocabulary = vocabulary
+        self.tool_syntax = syntax_of(
+            description.chat_template,
+            knows_tools=template is not None and template.knows_tools,
+            setting=description.tool_syntax,
+        )
+        self._vocabulary_with_markers = vocabulary.showing(_ids_of(tokenizer, self.tool_syntax.markers))
         self._tokenizer = tokenizer
         self._encoder = encoder
         self._template = template
@@ -81,7 +89,7 @@ class ModelText:
         template = self._template
         if template is None:
             raise PromptError(f"{self.model} has no chat template", "messages", Code.UNSUPPORTED_FEATURE)
-        check_size(messages, self.context_length, self.max_prompt_bytes)
+        check_size(messages, self.context_length, self.max_prompt_bytes, tools or ())
 
         def render() -> list[int]:
             text = render_chat(template, messages, tools=tools, add_generation_prompt=add_generation_prompt)
@@ -104,15 +112,20 @@ class ModelText:
         include_stop: bool = False,
         skip_special_tokens: bool = True,
         min_tokens: int = 0,
+        show_tool_markers: bool = False,
     ) -> StreamDecoder:
-        """`stop` as `checked_stops` returns it."""
+        """`stop` as `checked_stops` returns it; the markers are for a parser of calls to see."""
         return StreamDecoder(
-            self.vocabulary,
+            self._vocabulary_with_markers if show_tool_markers else self.vocabulary,
             stop,
             include_stop=include_stop,
             skip_special_tokens=skip_special_tokens,
             min_tokens=min_tokens,
         )
+
+    def tool_parser(self, names: Collection[str]) -> ToolParser:
+        """Of calls as this model writes them; `names` of the tools that may be called."""
+        return ToolParser(self.tool_syntax, names)
 
     def decode(self, token_ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
         return self.vocabulary.decode(token_ids, skip_special_tokens=skip_special_tokens)
@@ -165,6 +178,11 @@ def _chat_template(description: Description, vocabulary: Vocabulary) -> ChatTemp
         return None
     max_chars = 2 * description.context_length * vocabulary.longest
     return ChatTemplate(description.chat_template, description.template_tokens, max_chars)
+
+
+def _ids_of(tokenizer: Tokenizer, tokens: Iterable[str]) -> list[int]:
+    ids = (tokenizer.token_to_id(token) for token in tokens)
+    return [token_id for token_id in ids if token_id is not None]
 
 
 async def _in_thread(work: Callable[[], ResultT]) -> ResultT:

@@ -153,6 +153,7 @@ FROM_ENGINE: dict[str, EngineMessage] = {
         tokenizer_json=b'{"version":"1.0"}',
         tokenizer_hash="hash",
         chat_template="{{ messages }}",
+        tool_syntax="hermes",
         template_tokens={"eos_token": "<|im_end|>"},
         special_ids=[0, 1, 2],
         end_ids=[2],

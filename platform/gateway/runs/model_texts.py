@@ -48,6 +48,7 @@ def _is_same_text(one: Description, other: Description) -> bool:
     return one is other or (
         one.tokenizer_hash == other.tokenizer_hash
         and one.chat_template == other.chat_template
+        and one.tool_syntax == other.tool_syntax
         and one.template_tokens == other.template_tokens
         and one.special_ids == other.special_ids
         and one.context_length == other.context_length
