@@ -1,6 +1,7 @@
 """One step's results: what is computed, sampled and over, request by request."""
 
 from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.limits import BLOCK_SIZE
 
 from .inspection import Totals
 from .kv_tables import KVTables
@@ -31,13 +32,19 @@ class StepApplier:
         served: list[Request] = []
         finished = RequestState.FINISHED
         for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
-            if chunk.request.state is finished:
+            request = chunk.request
+            if request.state is finished:
                 continue
-            update = go_on(chunk, sampled) or self._settle(chunk, sampled)
-            if update is not None:
-                updates.append(update)
-                if update.token_ids:
-                    served.append(chunk.request)
+            update = go_on(chunk, sampled)
+            if update is None:
+                update = self._settle(chunk, sampled)
+                if update is None:
+                    continue
+            elif not request.num_computed % BLOCK_SIZE:
+                self._kv.publish(request)
+            updates.append(update)
+            if update.token_ids:
+                served.append(request)
         self._totals.num_steps += 1
         self._totals.num_computed_tokens += plan.num_tokens
         self._totals.output_tokens += len(served)

@@ -89,8 +89,7 @@ class KVTables:
         num_full = request.num_computed // BLOCK_SIZE
         if num_full > request.num_published:
             if self._enable_prefix_cache:
-                for index in range(request.num_published, num_full):
-                    self.index.publish(request, index)
+                self.index.publish(request, request.num_published, num_full)
             request.num_published = num_full
 
     def forget(self, request: Request) -> None:

@@ -8,11 +8,13 @@ entry.
 import heapq
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from .request import Request
 
 Order = tuple[float, ...]
+Entry = tuple[Any, ...]
+"""Of a lane in the heap: its order, a serial number, its name. So an order compares with an entry, too."""
 
 
 class Lane(Protocol):
@@ -70,9 +72,9 @@ class Lanes:
         self._order_of = order_of
         self._make_lane = make_lane
         self._lanes: dict[str, Lane] = {}
-        self._entry: dict[str, tuple[Order, int]] = {}
+        self._entry: dict[str, Entry] = {}
         """Name -> its one entry that counts."""
-        self._heap: list[tuple[Order, int, str]] = []
+        self._heap: list[Entry] = []
         self._serial = count()
         self._num_waiting = 0
 
@@ -84,8 +86,8 @@ class Lanes:
         lane.push(request)
         self._num_waiting += 1
         order, entry = self._order_of(name, lane), self._entry.get(name)
-        if entry is None or order < entry[0]:
-            self._enter(name, order)
+        if entry is None or order < entry[:-2]:
+            heapq.heappush(self._heap, self._new_entry(name, order))
 
     def remove(self, request: Request) -> None:
         name = self._name_of(request)
@@ -108,7 +110,7 @@ class Lanes:
 
     def lowest_order(self) -> Order | None:
         name = self._first()
-        return None if name is None else self._entry[name][0]
+        return None if name is None else self._entry[name][:-2]
 
     def get(self, name: str) -> Lane | None:
         return self._lanes.get(name)
@@ -126,20 +128,20 @@ class Lanes:
     def _first(self) -> str | None:
         """The lane whose entry is at the top of the heap, once that entry is true."""
         while self._heap:
-            order, serial, name = self._heap[0]
-            if self._entry.get(name) != (order, serial):
+            entry = self._heap[0]
+            name = entry[-1]
+            if self._entry.get(name) is not entry:
                 heapq.heappop(self._heap)
                 continue
-            now = self._order_of(name, self._lanes[name])
-            if now <= order:
+            order = self._order_of(name, self._lanes[name])
+            if order <= entry:
                 return name
-            heapq.heappop(self._heap)
-            self._enter(name, now)
+            heapq.heapreplace(self._heap, self._new_entry(name, order))
         return None
 
-    def _enter(self, name: str, order: Order) -> None:
-        entry = self._entry[name] = order, next(self._serial)
-        heapq.heappush(self._heap, (*entry, name))
+    def _new_entry(self, name: str, order: Order) -> Entry:
+        entry = self._entry[name] = (*order, next(self._serial), name)
+        return entry
 
 
 def of_tenant(request: Request) -> str:

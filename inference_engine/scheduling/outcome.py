@@ -2,29 +2,28 @@
 
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import TokenLogprobs
-from inference_engine.contract.limits import BLOCK_SIZE
 
 from .request import Request
 from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
 
 
 def go_on(chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
-    """What nearly every chunk of every step is: one new token computed, inside a block, and one sampled that
-    ends nothing. Does in a few moves what `confirm` and `take_token` would. None: the chunk is anything else,
-    and nothing was done."""
+    """What nearly every chunk of every step is: one new token computed, and one sampled that ends nothing.
+    Does in a few moves what `confirm` and `take_token` would. None: the chunk is anything else, and nothing
+    was done."""
     request, start = chunk.request, chunk.start
-    end, num_known = start + 1, request.num_known
-    if sampled is None or sampled.failure is not None or num_known != end or start != request.num_reached:
+    end = start + 1
+    if sampled is None or sampled.failure is not None or request.num_known != end:
         return None
     token_id = sampled.token_id
     if (
-        not chunk.samples
-        or not end % BLOCK_SIZE
-        or start < request.num_prompt
+        start != request.num_reached
         or end > request.num_scheduled
-        or request.prompt_logprobs is not None
+        or start < request.num_prompt
         or end + 1 >= request.max_known
         or token_id in request.stop_ids
+        or request.prompt_logprobs is not None
+        or not chunk.samples
     ):
         return None
     request.num_reached = request.num_computed = end

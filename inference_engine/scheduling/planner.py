@@ -30,8 +30,7 @@ class StepPlanner:
         applied."""
         self._reclaimer.begin_plan()
         decodes, growing, prefills = self._sort_running()
-        if growing:
-            decodes += self._grow(growing)
+        if growing and self._grow(growing, decodes):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
         budget = self._pace.prefill_budget(decodes)
         if self._admit(prefills, budget):
@@ -56,13 +55,17 @@ class StepPlanner:
                 (growing if is_short else decodes).append(request)
         return decodes, growing, prefills
 
-    def _grow(self, growing: list[Request]) -> list[Request]:
-        """Those that got their block; the most deserving are asked first, and may stop the others."""
-        grown = []
+    def _grow(self, growing: list[Request], decodes: list[Request]) -> bool:
+        """Those that get their block join the decodes; the most deserving are asked first, and may stop the
+        others. Returns whether somebody had to stop."""
+        if self._reclaimer.grow_all(growing):
+            decodes += growing
+            return False
+        num_preemptions = self._totals.num_preemptions
         for request in sorted(growing, key=self._roster.queue.rank):
             if request.state is RequestState.RUNNING and self._reclaimer.grow(request):
-                grown.append(request)
-        return grown
+                decodes.append(request)
+        return self._totals.num_preemptions > num_preemptions
 
     def _admit(self, prefills: list[Request], budget: int) -> bool:
         """Start the heads of the queue. When one finds no room nobody overtakes it, but for a tenant that is

@@ -50,13 +50,13 @@ class PrefixIndex:
             found.append(block)
         return found
 
-    def publish(self, request: Request, index: int) -> None:
-        """Name the request's block `index`, which must be full and computed."""
-        block = request.block_table[index]
-        name = self.hash_of(request, index)
-        if name not in self._block_by_hash:
-            self._block_by_hash[name] = block
-            self._hash_by_block[block] = name
+    def publish(self, request: Request, first: int, last: int) -> None:
+        """Name the request's blocks first <= i < last, which must be full and computed."""
+        for index in range(first, last):
+            name, block = self.hash_of(request, index), request.block_table[index]
+            if name not in self._block_by_hash:
+                self._block_by_hash[name] = block
+                self._hash_by_block[block] = name
 
     def forget(self, block: int) -> None:
         name = self._hash_by_block.pop(block, None)
@@ -66,8 +66,7 @@ class PrefixIndex:
     def hash_of(self, request: Request, index: int) -> bytes:
         """Chain hash of block `index`, kept with the request: each block is hashed once in its life."""
         hashes = request.block_hashes
-        while len(hashes) <= index:
-            start = len(hashes) * BLOCK_SIZE
+        for start in range(len(hashes) * BLOCK_SIZE, (index + 1) * BLOCK_SIZE, BLOCK_SIZE):
             parent = hashes[-1] if hashes else tenant_salt(self._secret, request.tenant_id)
             hashes.append(block_hash(parent, request.ids_between(start, start + BLOCK_SIZE)))
         return hashes[index]

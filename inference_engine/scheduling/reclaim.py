@@ -52,6 +52,14 @@ class Reclaimer:
         """(source, target) blocks of the forks admitted in this plan."""
         self.victims.moved.clear()
 
+    def grow_all(self, requests: list[Request]) -> bool:
+        """One more block for each, where nobody has to give way for that; else nothing is done."""
+        if self._shares.are_limited or self._kv.pool.num_available < len(requests):
+            return False
+        for request in requests:
+            self._kv.extend(request, 1)
+        return True
+
     def grow(self, request: Request) -> bool:
         """One more block for a running request; False: not in this step, it stalls."""
         tenant = request.tenant_id

@@ -22,6 +22,11 @@ class TenantShares:
     def get(self, tenant_id: str) -> TenantShare | None:
         return self._shares.get(tenant_id)
 
+    @property
+    def are_limited(self) -> bool:
+        """Some tenant may not have all the KV blocks there are."""
+        return bool(self._max_blocks)
+
     def max_blocks(self, tenant_id: str) -> int | None:
         """KV blocks that all its requests may hold together. None: all there are."""
         return self._max_blocks.get(tenant_id)

@@ -23,7 +23,7 @@ def fill(pool: BlockPool, prompt_ids: list[int]) -> Request:
     request = Request(generate, arrival=1, max_tokens=1, end_ids=frozenset())
     request.block_table = pool.allocate(len(prompt_ids) // 16)
     for index in range(len(request.block_table)):
-        pool.index.publish(request, index)
+        pool.index.publish(request, index, index + 1)
     return request
 
 

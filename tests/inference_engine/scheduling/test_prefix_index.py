@@ -25,8 +25,8 @@ def test_equal_blocks_after_different_prefixes_are_not_the_same(generate):
     index = PrefixIndex(b"secret")
     request = make_request(generate, [1] * 16 + [5] * 16)
     request.block_table = [0, 1]
-    index.publish(request, 0)
-    index.publish(request, 1)
+    index.publish(request, 0, 1)
+    index.publish(request, 1, 2)
     assert index.match(make_request(generate, [1] * 16 + [5] * 16), 0, 2) == [0, 1]
     assert index.match(make_request(generate, [2] * 16 + [5] * 16), 0, 2) == []
 
@@ -35,7 +35,7 @@ def test_another_tenant_finds_nothing(generate):
     index = PrefixIndex(b"secret")
     request = make_request(generate, [1] * 16)
     request.block_table = [0]
-    index.publish(request, 0)
+    index.publish(request, 0, 1)
     assert index.match(make_request(generate, [1] * 16, "bob"), 0, 1) == []
 
 
@@ -44,7 +44,7 @@ def test_of_two_blocks_with_the_same_content_the_first_keeps_the_name(generate):
     for block in (3, 4):
         request = make_request(generate, [1] * 16)
         request.block_table = [block]
-        index.publish(request, 0)
+        index.publish(request, 0, 1)
     assert index.match(request, 0, 1) == [3]
     assert 4 not in index
     index.forget(4)
@@ -57,5 +57,5 @@ def test_a_match_stops_at_the_first_gap(generate):
     request = make_request(generate, list(range(48)))
     request.block_table = [7, 8, 9]
     for position in (0, 2):
-        index.publish(request, position)
+        index.publish(request, position, position + 1)
     assert index.match(request, 0, 3) == [7]
