@@ -8,6 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralFo
 VOCABULARY = 211
 WINDOW = 20
 """Longer than a block, and no multiple of one."""
+SINK_SCALE = 3.0
+"""So that attention sinks matter to some heads and not to others."""
 SHAPE = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -26,22 +28,23 @@ SHAPE = {
 
 def save_tiny_llama(folder: Path, **changes: object) -> Path:
     """A Llama with full attention. `changes` go into its config."""
-    return _save(LlamaForCausalLM(LlamaConfig(**{**SHAPE, **changes})), folder)
+    return save_module(LlamaForCausalLM(LlamaConfig(**{**SHAPE, **changes})), folder)
 
 
 def save_tiny_mistral(folder: Path, **changes: object) -> Path:
     """A Mistral whose every layer sees WINDOW positions."""
     config = MistralConfig(**{**SHAPE, "sliding_window": WINDOW, **changes})
-    return _save(MistralForCausalLM(config), folder)
+    return save_module(MistralForCausalLM(config), folder)
 
 
-def _save(module: torch.nn.Module, folder: Path) -> Path:
+def save_module(module: torch.nn.Module, folder: Path) -> Path:
     """Random weights, the same every time, saved in fp32."""
     generator = torch.Generator().manual_seed(1)
     scale = SHAPE["initializer_range"]
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             is_norm = name.endswith("norm.weight")
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale + is_norm)
+            spread = SINK_SCALE if name.endswith("sinks") else scale
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread + is_norm)
     module.save_pretrained(folder)
     return folder

@@ -1,12 +1,31 @@
 """Which models are served, and why the others are not: every refusal names the model and the reason.
 
-An architecture is accepted once it is proven exact when packed, chunked and in fp32. Two are so far.
+An architecture is accepted once it is proven exact when packed, chunked and in fp32; a test has every one.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-ACCEPTED = frozenset({"LlamaForCausalLM", "MistralForCausalLM"})
+ACCEPTED = {
+    "LlamaForCausalLM": "Llama",
+    "MistralForCausalLM": "Mistral",
+    "Qwen2ForCausalLM": "Qwen2",
+    "Qwen3ForCausalLM": "Qwen3",
+    "Gemma2ForCausalLM": "Gemma 2",
+    "Gemma3ForCausalLM": "Gemma 3 (text)",
+    "Phi3ForCausalLM": "Phi-3",
+    "GPTNeoXForCausalLM": "GPT-NeoX",
+    "MixtralForCausalLM": "Mixtral",
+    "Qwen3MoeForCausalLM": "Qwen3-MoE",
+    "GptOssForCausalLM": "gpt-oss",
+    "Olmo2ForCausalLM": "OLMo 2",
+    "Olmo3ForCausalLM": "OLMo 3",
+    "GraniteForCausalLM": "Granite",
+    "SmolLM3ForCausalLM": "SmolLM3",
+    "Cohere2ForCausalLM": "Cohere 2",
+    "Glm4ForCausalLM": "GLM 4",
+}
+"""Architecture -> what people call the family."""
 
 REASONS = {
     "BloomForCausalLM": "it never calls the attention interface (ALiBi)",
@@ -17,13 +36,13 @@ REASONS = {
     "Llama4ForConditionalGeneration": "chunked attention layers are not supported",
     "DeepseekV2ForCausalLM": "latent attention is not supported",
     "DeepseekV3ForCausalLM": "latent attention is not supported",
+    "Gemma3ForConditionalGeneration": "it takes images; of Gemma 3 only the text model is served",
 }
 
 LAYER_TYPES = frozenset({"full_attention", "sliding_attention"})
-ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn"})
+ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn", "longrope"})
 ROPE_REASONS = {
     "dynamic": "dynamic RoPE reads the largest position of the whole batch, other requests' included",
-    "longrope": "longrope reads the largest position of the whole batch, and is not frozen at load yet",
 }
 
 
@@ -41,13 +60,15 @@ def check_architecture(config: Mapping[str, Any]) -> str:
     architectures = config.get("architectures") or []
     name = str(architectures[0] if architectures else config.get("model_type", "a model without a type"))
     if name not in ACCEPTED:
-        proven = " and ".join(sorted(ACCEPTED))
-        raise UnsupportedModel(name, REASONS.get(name, f"only {proven} are proven exact so far"))
+        proven = ", ".join(ACCEPTED.values())
+        raise UnsupportedModel(name, REASONS.get(name, f"proven exact are only {proven}"))
     if "auto_map" in config:
         raise UnsupportedModel(name, "it brings its own code, which is never run")
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method", "unknown")
         raise UnsupportedModel(name, f"its weights are quantised ({method})")
+    if config.get("use_bidirectional_attention"):
+        raise UnsupportedModel(name, "its attention looks ahead")
     return name
 
 

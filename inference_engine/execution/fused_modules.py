@@ -3,12 +3,14 @@
 Shapes: T packed rows, H query heads, K KV heads, D head dimension, I the MLP's inner width.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers.activations import SiLUActivation
 
+from inference_engine.execution.activations import Activation
 from inference_engine.execution.linear import PackedLinear
 from inference_engine.execution.native_products import GATES, has_native_products, interleave
 from inference_engine.execution.packed_step import PackedStep
@@ -57,13 +59,24 @@ class FusedMlp(nn.Module):
         super().__init__()
         self.gate_up_proj = PackedLinear.stack(original.gate_proj, original.up_proj)
         self.down_proj = PackedLinear.stack(original.down_proj)
-        self.act_fn = original.act_fn
+        self.activation = Activation(original.act_fn)
 
     def forward(self, x: Tensor) -> Tensor:
-        # The halves are strided, so the activation runs row by row: on contiguous rows its vectors would end
-        # where the batch decides, and vector and scalar code round exp differently.
-        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
-        down: Tensor = self.down_proj(self.act_fn(gate) * up)
+        down: Tensor = self.down_proj(self.activation(*self.gate_up_proj(x).chunk(2, dim=-1)))
+        return down
+
+
+class PlainMlp(nn.Module):
+    """GPT-NeoX's: down(act(up(x)))."""
+
+    def __init__(self, original: Any) -> None:
+        super().__init__()
+        self.up_proj = PackedLinear.stack(original.dense_h_to_4h)
+        self.down_proj = PackedLinear.stack(original.dense_4h_to_h)
+        self.activation = Activation(original.act)
+
+    def forward(self, x: Tensor) -> Tensor:
+        down: Tensor = self.down_proj(self.activation(self.up_proj(x)))
         return down
 
 
@@ -92,23 +105,20 @@ def fuse_mlp(original: Any) -> "FusedMlp | GatedMlp":
     return GatedMlp(original) if is_plain and is_native and has_native_products() else FusedMlp(original)
 
 
-class RotaryTable(nn.Module):
-    """Rotary embeddings read from a table of all positions, so that a row depends on its own position alone.
+def fuse_stacked_mlp(original: Any) -> "FusedMlp | GatedMlp":
+    """The same of Phi-3's and GLM 4's, whose gates and ups are the two halves of one weight already."""
+    gate, up = (_linear(half) for half in original.gate_up_proj.weight.detach().chunk(2))
+    return fuse_mlp(
+        SimpleNamespace(
+            gate_proj=gate, up_proj=up, down_proj=original.down_proj, act_fn=original.activation_fn
+        )
+    )
 
-    (Computed per step, cos and sin run vectorised in the middle of a batch and as scalars at its end.)
-    """
 
-    def __init__(self, original: nn.Module, num_positions: int, dtype: torch.dtype) -> None:
-        super().__init__()
-        positions = torch.arange(num_positions).unsqueeze(0)
-        cos, sin = (table[0].unsqueeze(1) for table in original(torch.empty(0, dtype=dtype), positions))
-        first, second = sin.chunk(2, dim=-1)
-        self.cos = nn.Buffer(cos, persistent=False)
-        self.signed_sin = nn.Buffer(torch.cat((-first, second), dim=-1), persistent=False)
-
-    def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """What `rotate` takes, for position_ids [1, T]: cos and signed sin, each [T, 1, D]."""
-        return self.cos[position_ids[0]], self.signed_sin[position_ids[0]]
+def _linear(weight: Tensor) -> nn.Linear:
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+    linear.weight = nn.Parameter(weight, requires_grad=False)
+    return linear
 
 
 def rotate(heads: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:

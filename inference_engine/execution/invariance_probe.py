@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from inference_engine.execution.linear import PackedLinear
+from inference_engine.execution.model_parts import final_norm_of, rowwise_parts_of_layers
 from inference_engine.execution.row_buckets import EXACT_UP_TO, all_buckets
 
 Progress = Callable[[int, int], None]
@@ -71,9 +72,8 @@ def _rowwise_modules(module: Any) -> Iterator[tuple[nn.Module, int]]:
         if isinstance(child, PackedLinear):
             yield child, child.in_features
     hidden = module.config.hidden_size
-    for layer in module.model.layers:
-        yield from ((child, hidden) for child in layer.children() if child is not layer.self_attn)
-    yield module.model.norm, hidden
+    yield from ((child, hidden) for child in rowwise_parts_of_layers(module))
+    yield final_norm_of(module), hidden
 
 
 def _part_name(module: nn.Module) -> str:
@@ -100,8 +100,15 @@ def _probe_part(part: RowwisePart, dtype: torch.dtype, report: ProbeReport) -> N
 
 def _varying_buckets(subject: nn.Module, rows: Tensor, buckets: list[int]) -> list[int]:
     """Buckets at which the last rows come out otherwise than among all rows."""
-    whole = subject(rows)
-    return [count for count in buckets if not torch.equal(subject(rows[-count:]), whole[-count:])]
+    whole = _output(subject, rows)
+    return [count for count in buckets if not torch.equal(_output(subject, rows[-count:]), whole[-count:])]
+
+
+def _output(subject: nn.Module, rows: Tensor) -> Tensor:
+    """Of a module that gives rows, or a pair that begins with them."""
+    output = subject(rows)
+    first: Tensor = output[0] if isinstance(output, tuple) else output
+    return first
 
 
 def _fixed_rows(num_rows: int, width: int, dtype: torch.dtype) -> Tensor:

@@ -14,7 +14,8 @@ from inference_engine.execution.attention.backend import AttentionBackend, Layer
 from inference_engine.execution.families import check_architecture, check_layers
 from inference_engine.execution.layer_specs import layer_specs
 from inference_engine.execution.module_swaps import pack_model
-from inference_engine.execution.self_check import check_small_copy, check_weights, eager_logits
+from inference_engine.execution.position_tables import freeze_positions
+from inference_engine.execution.self_check import LENGTHS, check_small_copy, check_weights, eager_logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +23,25 @@ class LoadedModel:
     """A causal language model whose attention is ours and whose weights are packed."""
 
     module: Any
-    """The transformers module: `.model` maps ids to hidden states, `.lm_head` hidden states to logits."""
+    """The transformers module: model_parts says where its parts are."""
     layer_specs: list[LayerSpec]
     dtype: torch.dtype
     context_length: int
     vocab_size: int
 
 
-def load_model(model_dir: Path, dtype: torch.dtype, backend: AttentionBackend) -> LoadedModel:
-    """Load, check and pack a model. Raises UnsupportedModel for one that can't be served exactly."""
+def load_model(
+    model_dir: Path, dtype: torch.dtype, backend: AttentionBackend, context_length: int | None = None
+) -> LoadedModel:
+    """Load, check and pack a model. Raises UnsupportedModel for one that can't be served exactly.
+
+    context_length: at most so many positions are served, by default as many as the model was made for.
+    """
     name = check_architecture(json.loads((model_dir / "config.json").read_text()))
     config = AutoConfig.from_pretrained(model_dir, local_files_only=True)
     check_layers(name, getattr(config, "layer_types", None), getattr(config, "rope_parameters", None))
-    check_small_copy(config, name, backend)
+    num_positions = min(context_length or config.max_position_embeddings, config.max_position_embeddings)
+    check_small_copy(config, name, backend, num_positions)
     transformers_logging.disable_progress_bar()
     module = AutoModelForCausalLM.from_pretrained(
         model_dir,
@@ -44,14 +51,18 @@ def load_model(model_dir: Path, dtype: torch.dtype, backend: AttentionBackend) -
         local_files_only=True,
         use_safetensors=True,
     )
-    return pack_and_check(module.eval(), name, backend)
+    return pack_and_check(module.eval(), name, backend, num_positions)
 
 
-def pack_and_check(module: Any, name: str, backend: AttentionBackend) -> LoadedModel:
+def pack_and_check(
+    module: Any, name: str, backend: AttentionBackend, num_positions: int | None = None
+) -> LoadedModel:
     """Swap a module's attention and weights for ours and see that it computes the same as before."""
     config = module.config
+    num_positions = num_positions or config.max_position_embeddings
+    freeze_positions(module, num_positions)
     expected = eager_logits(module)
-    pack_model(module, config.max_position_embeddings)
+    pack_model(module, max(num_positions, *LENGTHS))
     check_weights(module, name, backend, expected)
     specs = layer_specs(config, module.dtype)
-    return LoadedModel(module, specs, module.dtype, config.max_position_embeddings, config.vocab_size)
+    return LoadedModel(module, specs, module.dtype, num_positions, config.vocab_size)

@@ -1,6 +1,7 @@
 """Replace the parts of a loaded transformers model by our packed and fused ones, by module type.
 
-A type that is not listed keeps its own forward and only has its linear layers packed: slower, and correct.
+Types are told by name, so that no family's code is imported for another's sake. One that is not listed keeps
+its own forward and only has its linear layers packed: slower, and correct.
 """
 
 from collections.abc import Callable
@@ -8,23 +9,43 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers.models.llama import modeling_llama
-from transformers.models.mistral import modeling_mistral
 
-from inference_engine.execution.fused_modules import FusedAttention, RotaryTable, fuse_mlp
+from inference_engine.execution.experts import pack_gpt_oss_mixture, pack_mixture
+from inference_engine.execution.fused_modules import FusedAttention, PlainMlp, fuse_mlp, fuse_stacked_mlp
 from inference_engine.execution.linear import PackedLinear
 from inference_engine.execution.native_decoder import NativeDecoder
+from inference_engine.execution.position_tables import PositionTable, RotaryTable, rotary_modules
 
 Swap = Callable[[Any], nn.Module]
 
-SWAPS: dict[type[nn.Module], Swap] = {
-    modeling_llama.LlamaAttention: lambda module: FusedAttention(module, sliding_window=None),
-    modeling_llama.LlamaMLP: fuse_mlp,
-    modeling_mistral.MistralAttention: lambda module: FusedAttention(module, module.config.sliding_window),
-    modeling_mistral.MistralMLP: fuse_mlp,
-    nn.Linear: lambda module: PackedLinear(module.weight, module.bias),
-}
-ROTARY_TYPES = (modeling_llama.LlamaRotaryEmbedding, modeling_mistral.MistralRotaryEmbedding)
+
+def _fuse_windowed_attention(module: Any) -> nn.Module:
+    return FusedAttention(module, module.config.sliding_window)
+
+
+SWAPS: dict[str, Swap] = {
+    "LlamaAttention": lambda module: FusedAttention(module, sliding_window=None),
+    "GraniteAttention": lambda module: FusedAttention(module, sliding_window=None),
+    "MistralAttention": _fuse_windowed_attention,
+    "MixtralAttention": _fuse_windowed_attention,
+    "Qwen2Attention": lambda module: FusedAttention(module, module.sliding_window),
+    "MixtralSparseMoeBlock": pack_mixture,
+    "Qwen3MoeSparseMoeBlock": pack_mixture,
+    "GptOssMLP": pack_gpt_oss_mixture,
+    "GPTNeoXMLP": PlainMlp,
+    "Phi3MLP": fuse_stacked_mlp,
+    "Glm4MLP": fuse_stacked_mlp,
+    "Linear": lambda module: PackedLinear(module.weight, module.bias),
+} | dict.fromkeys(
+    [
+        f"{family}MLP"
+        for family in (
+            "Llama", "Mistral", "Qwen2", "Qwen3", "Qwen3Moe", "Gemma2", "Gemma3", "Granite", "SmolLM3",
+            "Cohere2", "Olmo2", "Olmo3",
+        )
+    ],
+    fuse_mlp,
+)  # fmt: skip
 
 
 @torch.inference_mode()
@@ -34,17 +55,25 @@ def pack_model(model: Any, num_positions: int) -> None:
     A head tied to the embedding is packed from the shared weight; the embedding keeps its own.
     """
     _swap_children(model)
-    for module in list(model.modules()):
-        for name, child in list(module.named_children()):
-            if isinstance(child, ROTARY_TYPES):
-                setattr(module, name, RotaryTable(child, num_positions, model.dtype))
+    is_fused = any(isinstance(module, FusedAttention) for module in model.modules())
+    table_type = RotaryTable if is_fused else PositionTable
+    for rotary in list(rotary_modules(model)):
+        parent, name = _place_of(model, rotary)
+        setattr(parent, name, table_type(rotary, num_positions, model.dtype))
     model.native_decoder = NativeDecoder.of(getattr(model, "model", None))
 
 
 def _swap_children(parent: nn.Module) -> None:
     for name, child in list(parent.named_children()):
-        swap = SWAPS.get(type(child))
+        swap = SWAPS.get(type(child).__name__)
         if swap is not None:
             setattr(parent, name, swap(child))
         else:
             _swap_children(child)
+
+
+def _place_of(model: nn.Module, wanted: nn.Module) -> tuple[nn.Module, str]:
+    """Which module holds another, under which name."""
+    path = next(path for path, module in model.named_modules() if module is wanted)
+    parent, _, name = path.rpartition(".")
+    return model.get_submodule(parent), name

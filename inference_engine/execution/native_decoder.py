@@ -12,9 +12,10 @@ from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
 
 from inference_engine.execution.attention.cpu import CpuBackend
-from inference_engine.execution.fused_modules import FusedAttention, GatedMlp, RotaryTable
+from inference_engine.execution.fused_modules import FusedAttention, GatedMlp
 from inference_engine.execution.native_products import PANEL
 from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.position_tables import RotaryTable
 
 LAYERS = {
     modeling_llama.LlamaModel: (modeling_llama.LlamaDecoderLayer, modeling_llama.LlamaRMSNorm),

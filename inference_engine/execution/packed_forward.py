@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inference_engine.execution.activations import soft_capped
+from inference_engine.execution.model_parts import decoder_of
 from inference_engine.execution.packed_step import PackedStep
 from inference_engine.execution.row_buckets import row_bucket
 
@@ -15,7 +17,7 @@ def hidden_states(module: Any, token_ids: Tensor, step: PackedStep) -> Tensor:
     if decoder is not None and decoder.takes(step):
         states: Tensor = decoder(token_ids, step)
         return states
-    output = module.model(
+    output = decoder_of(module)(
         input_ids=token_ids.unsqueeze(0),
         position_ids=step.metadata.positions.unsqueeze(0),
         use_cache=False,
@@ -33,4 +35,14 @@ def logits_of_rows(module: Any, states: Tensor, rows: Tensor) -> Tensor:
     num_rows = rows.shape[0]
     padding = rows.new_zeros(row_bucket(num_rows) - num_rows)
     logits: Tensor = module.lm_head.product_in_float(states[torch.cat([rows, padding])])
-    return logits[:num_rows]
+    return finished_logits(module.config, logits[:num_rows])
+
+
+def finished_logits(config: Any, logits: Tensor) -> Tensor:
+    """fp32 logits [rows, vocab] as they come from the head -> scaled and capped, as some families do."""
+    if getattr(config, "logit_scale", None) is not None:
+        logits = logits * config.logit_scale
+    if getattr(config, "logits_scaling", None) is not None:
+        logits = logits / config.logits_scaling
+    cap = getattr(config, "final_logit_softcapping", None)
+    return logits if cap is None else soft_capped(logits, cap)

@@ -20,6 +20,7 @@ from inference_engine.execution.layer_specs import layer_specs
 from inference_engine.execution.module_swaps import pack_model
 from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
 from inference_engine.execution.packed_step import ATTENTION_NAME, PackedStep
+from inference_engine.execution.position_tables import freeze_positions
 
 LENGTHS = (37, 21)
 """Tokens of the two sequences: several blocks each, neither a multiple of a block."""
@@ -27,7 +28,10 @@ FIRST_CHUNKS = (19, 20)
 BLOCK_TABLES = ([5, 1, 3], [4, 2])
 NUM_BLOCKS = 6
 NUM_SMALL_LAYERS = 2
+PER_LAYER = ("layer_types", "no_rope_layers")
+"""Settings that have an entry for each layer."""
 SMALL_WINDOW = 5
+SMALL_CAP = 1.0
 SMALL_WIDTH = 64
 """Vocabulary and inner width of the small copy."""
 FP32_TOLERANCE = 1e-3
@@ -36,9 +40,11 @@ WEIGHTS_TOLERANCE = 0.1
 """Size of the difference relative to the logits': bf16 rounding is about 0.01, a wrong mask about 1."""
 
 
-def check_small_copy(config: Any, name: str, backend: AttentionBackend) -> None:
-    """Raises UnsupportedModel where a small random fp32 model of this config differs from its eager self."""
+def check_small_copy(config: Any, name: str, backend: AttentionBackend, num_positions: int) -> None:
+    """Raises UnsupportedModel where a small random fp32 model of this config, to be served for texts of up to
+    num_positions tokens, differs from its eager self."""
     small = small_copy(config)
+    freeze_positions(small, num_positions)
     expected = eager_logits(small)
     pack_model(small, max(LENGTHS))
     difference = (packed_logits(small, name, backend) - expected).abs().max().item()
@@ -54,23 +60,48 @@ def check_weights(module: Any, name: str, backend: AttentionBackend, expected: T
 
 
 def small_copy(config: Any) -> Any:
-    """A two-layer fp32 model with the config's heads and hidden size, random weights and short windows."""
+    """An fp32 model with the config's heads and hidden size, few layers, one of each kind at least, random
+    weights, short windows and sharp caps."""
     small = copy.deepcopy(config)
-    small.update(
-        {
-            "num_hidden_layers": NUM_SMALL_LAYERS,
-            "vocab_size": SMALL_WIDTH,
-            "intermediate_size": SMALL_WIDTH,
-            "pad_token_id": None,
-            "initializer_range": config.hidden_size**-0.5,
-        }
-    )
-    if getattr(config, "sliding_window", None) is not None:
-        small.sliding_window = SMALL_WINDOW
+    small.update(_small_sizes(config))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = AutoModelForCausalLM.from_config(small, dtype=torch.float32, attn_implementation="eager")
     return module.eval()
+
+
+def _small_sizes(config: Any) -> dict[str, Any]:
+    layers = _layers_to_keep(config)
+    changed = {
+        "num_hidden_layers": len(layers),
+        "vocab_size": SMALL_WIDTH,
+        "intermediate_size": SMALL_WIDTH,
+        "pad_token_id": None,
+        "initializer_range": config.hidden_size**-0.5,
+    }
+    smaller = {
+        "moe_intermediate_size": SMALL_WIDTH,
+        "mlp_only_layers": [],
+        "decoder_sparse_step": 1,
+        "sliding_window": SMALL_WINDOW,
+        "attn_logit_softcapping": SMALL_CAP,
+    }
+    changed |= {name: value for name, value in smaller.items() if getattr(config, name, None) is not None}
+    return changed | {
+        name: [getattr(config, name)[index] for index in layers] for name in _lists_of_layers(config)
+    }
+
+
+def _layers_to_keep(config: Any) -> list[int]:
+    """The first layer of each kind, and of a model with one kind the first two."""
+    lists = [getattr(config, name) for name in _lists_of_layers(config)]
+    kinds = list(zip(*lists, strict=True)) if lists else []
+    firsts = sorted({kinds.index(kind) for kind in kinds})
+    return firsts if len(firsts) > 1 else list(range(min(NUM_SMALL_LAYERS, config.num_hidden_layers)))
+
+
+def _lists_of_layers(config: Any) -> list[str]:
+    return [name for name in PER_LAYER if getattr(config, name, None)]
 
 
 @torch.inference_mode()

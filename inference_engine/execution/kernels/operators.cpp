@@ -3,6 +3,7 @@
 #include <ATen/ops/from_blob.h>
 #include <torch/library.h>
 
+#include "activations.h"
 #include "decoder.h"
 #include "huge_pages.h"
 #include "paged_attention.h"
@@ -79,6 +80,9 @@ TORCH_LIBRARY(octavo, library) {
   library.def(
       "attend(Tensor keys, Tensor values, Tensor query, Tensor positions, Tensor sequence_of_row, "
       "Tensor block_table, float scale, int window, float softcap, Tensor? sinks, Tensor(a!) out) -> ()");
+  library.def("activate(Tensor x, Tensor? up, int activation) -> Tensor");
+  library.def("activate_clamped(Tensor gate, Tensor up, float alpha, float limit) -> Tensor");
+  library.def("soft_cap(Tensor(a!) x, float cap) -> ()");
   library.def("pack(Tensor weight, Tensor(a!) out) -> ()");
   library.def("linear(Tensor x, Tensor packed, Tensor? bias, int outputs, bool in_float) -> Tensor");
   library.def("gated(Tensor x, Tensor packed, int inner) -> Tensor");
@@ -91,6 +95,9 @@ TORCH_LIBRARY(octavo, library) {
 TORCH_LIBRARY_IMPL(octavo, CPU, library) {
   library.impl("write", octavo::write_kv);
   library.impl("attend", octavo::attend_by_rule);
+  library.impl("activate", octavo::activate);
+  library.impl("activate_clamped", octavo::activate_clamped);
+  library.impl("soft_cap", octavo::soft_cap);
   library.impl("pack", octavo::pack_weight);
   library.impl("linear", octavo::linear);
   library.impl("gated", octavo::gated);

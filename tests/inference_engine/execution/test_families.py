@@ -5,7 +5,7 @@ import pytest
 from inference_engine.execution.families import UnsupportedModel, check_architecture, check_layers
 
 
-@pytest.mark.parametrize("name", ["LlamaForCausalLM", "MistralForCausalLM"])
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "GPTNeoXForCausalLM", "GptOssForCausalLM"])
 def test_proven_architectures_are_accepted(name: str) -> None:
     assert check_architecture({"architectures": [name]}) == name
 
@@ -18,7 +18,9 @@ def test_proven_architectures_are_accepted(name: str) -> None:
         ({"architectures": ["Llama4ForCausalLM"]}, "Llama4ForCausalLM", "chunked"),
         ({"architectures": ["DeepseekV3ForCausalLM"]}, "DeepseekV3ForCausalLM", "latent"),
         ({"architectures": ["Qwen3NextForCausalLM"]}, "Qwen3NextForCausalLM", "linear"),
-        ({"architectures": ["Gemma3ForCausalLM"]}, "Gemma3ForCausalLM", "proven"),
+        ({"architectures": ["Gemma3ForConditionalGeneration"]}, "Gemma3ForConditionalGeneration", "images"),
+        ({"architectures": ["FalconH1ForCausalLM"]}, "FalconH1ForCausalLM", "state-space"),
+        ({"architectures": ["OPTForCausalLM"]}, "OPTForCausalLM", "proven"),
         ({"model_type": "mamba"}, "mamba", "proven"),
         ({}, "without a type", "proven"),
         ({"architectures": ["LlamaForCausalLM"], "auto_map": {}}, "LlamaForCausalLM", "own code"),
@@ -26,6 +28,11 @@ def test_proven_architectures_are_accepted(name: str) -> None:
             {"architectures": ["LlamaForCausalLM"], "quantization_config": {"quant_method": "gptq"}},
             "LlamaForCausalLM",
             "gptq",
+        ),
+        (
+            {"architectures": ["Gemma2ForCausalLM"], "use_bidirectional_attention": True},
+            "Gemma2ForCausalLM",
+            "ahead",
         ),
     ],
 )
@@ -37,7 +44,7 @@ def test_others_are_refused_by_name_and_reason(config: dict[str, Any], name: str
     assert caught.value.name in str(caught.value)
 
 
-@pytest.mark.parametrize("rope_type", ["default", "linear", "llama3", "yarn"])
+@pytest.mark.parametrize("rope_type", ["default", "linear", "llama3", "yarn", "longrope"])
 def test_fixed_position_types_are_accepted(rope_type: str) -> None:
     check_layers("M", ["full_attention", "sliding_attention"], {"rope_type": rope_type})
 
@@ -46,7 +53,6 @@ def test_fixed_position_types_are_accepted(rope_type: str) -> None:
     ("rope", "why"),
     [
         ({"rope_type": "dynamic"}, "dynamic"),
-        ({"rope_type": "longrope"}, "longrope"),
         ({"rope_type": "made_up"}, "made_up"),
         (
             {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "dynamic"}},

@@ -11,9 +11,10 @@ from transformers.models.llama.modeling_llama import (
 
 from inference_engine.execution.attention.metadata import build_metadata
 from inference_engine.execution.attention.reference import ReferenceBackend
-from inference_engine.execution.fused_modules import FusedAttention, FusedMlp, RotaryTable, rotate
+from inference_engine.execution.fused_modules import FusedAttention, FusedMlp, rotate
 from inference_engine.execution.layer_specs import layer_specs
 from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.position_tables import RotaryTable
 
 CONFIG = LlamaConfig(
     hidden_size=48,

@@ -4,9 +4,10 @@ import torch
 from torch import nn
 from transformers import LlamaForCausalLM, MistralForCausalLM
 
-from inference_engine.execution.fused_modules import FusedAttention, FusedMlp, RotaryTable
+from inference_engine.execution.fused_modules import FusedAttention, FusedMlp
 from inference_engine.execution.linear import PackedLinear
 from inference_engine.execution.module_swaps import pack_model
+from inference_engine.execution.position_tables import RotaryTable
 from tiny_models import WINDOW, save_tiny_llama, save_tiny_mistral
 
 
