@@ -47,7 +47,7 @@ class Admission:
         self.patience_s: float | None = None
         """How long it may wait for its first token, where that is neither the tenant's nor our own to say."""
         self._is_billed = True
-        self._rates = rates
+        self.rates = rates
         self._progress = Progress()
         self._replica = ""
         self._queue_ms: float | None = None
@@ -77,7 +77,7 @@ class Admission:
 
     def headers(self) -> dict[str, str]:
         """For the answer, whatever it is."""
-        return rate_headers(self._rates)
+        return rate_headers(self.rates)
 
     def record(
         self,
@@ -127,7 +127,7 @@ class Admission:
 
     def settle(self) -> None:
         """Called once, by the gate, when the handler is done."""
-        settling = settler().settle(self.reservation, self.row())
+        settling = settler().settle(self.reservation, self._row())
         settling.add_done_callback(lambda _: self._left_now())
 
     def _left_now(self) -> None:
@@ -140,7 +140,7 @@ class Admission:
         if self._ended_by is not None:
             callback(self._ended_by)
 
-    def row(self) -> dict[str, str]:
+    def _row(self) -> dict[str, str]:
         """The settlement's fields of the ledger row (usage/ledger_rows.py reads them)."""
         ending, code, finish_reason = self._ending or (Ending.FAILED, Code.INTERNAL_ERROR, "")
         return {
