@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from quotas import reservations
-from quotas.store import Script
+from quotas.script_calls import Script
 
 CLOCK = "octavo:test:clock"
 MICROSECONDS = 1_000_000

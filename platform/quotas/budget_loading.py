@@ -18,7 +18,8 @@ from django.db import DatabaseError, InterfaceError, connections
 from quotas.limits import LimitRule, LimitScope
 from quotas.periods import Period, period_of
 from quotas.reservation_keys import ReservationKeys
-from quotas.store import Script, Value, closed_when_unreachable, current_run, run_script
+from quotas.script_calls import Script, Value
+from quotas.store import closed_when_unreachable, current_run, run_script
 from tenants.errors import store_unavailable
 from tenants.shards import tenant_key
 from usage.billing import Subject, billed_tokens

@@ -10,7 +10,8 @@ from django.conf import settings
 from redis.exceptions import RedisError
 
 from quotas.reservations import Reservation, lease_ms, restore
-from quotas.store import Script, Value, run_scripts
+from quotas.script_calls import Script, Value
+from quotas.store import run_scripts
 from tenants.shards import bucket, bucket_key
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,8 @@ from quotas.limits import BUDGETS, TOKENS, LimitKind, LimitRule, Policy
 from quotas.outcomes import Outcome, Reserved, TooLarge, read_outcome
 from quotas.periods import period_of
 from quotas.reservation_keys import ReservationKeys
-from quotas.store import Script, Value, closed_when_unreachable, current_run, run_script
+from quotas.script_calls import Script, Value
+from quotas.store import closed_when_unreachable, current_run, run_script
 
 RESERVE, SETTLE, RESTORE = Script("reserve"), Script("settle"), Script("restore")
 

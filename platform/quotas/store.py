@@ -1,15 +1,13 @@
-"""The Redis that holds quotas, for code on an event loop: one pool per loop, scripts, and word of a new run.
+"""The Redis that holds quotas, for code on an event loop: one pool per loop, and word of a new run.
 
 A run of Redis that is not the one before may have forgotten its last moments. A new run always means new
 connections, so each connection asks for the run's id as it opens: nobody can use a new run unannounced.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import redis.asyncio
@@ -18,36 +16,38 @@ from django.conf import settings
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import RedisError
 
+from quotas.script_calls import Script, ScriptCalls, Value
 from tenants.errors import store_unavailable
 
 log = structlog.get_logger(__name__)
 
 MAX_CONNECTIONS = 16
-Value = str | int | float | bytes
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
+_stores: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Store]" = WeakKeyDictionary()
 _run_listeners: list[Callable[[], None]] = []
 _known_run: str | None = None
 _run_number = 0
 
 
-class Script:
-    """One Lua file of quotas/lua/."""
-
-    def __init__(self, name: str) -> None:
-        self.source = (Path(__file__).parent / "lua" / f"{name}.lua").read_text(encoding="utf-8")
-        self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+class _Store(NamedTuple):
+    client: redis.asyncio.Redis
+    scripts: ScriptCalls
 
 
 def async_redis() -> redis.asyncio.Redis:
     """This event loop's client. Its pool waits for a free connection instead of failing a burst."""
+    return _store().client
+
+
+def _store() -> _Store:
     loop = asyncio.get_running_loop()
-    client = _clients.get(loop)
-    if client is None:
-        client = _clients[loop] = _connect()
-    return client
+    store = _stores.get(loop)
+    if store is None:
+        client = _connect()
+        store = _stores[loop] = _Store(client, ScriptCalls(client))
+    return store
 
 
 def _connect() -> redis.asyncio.Redis:
@@ -66,10 +66,10 @@ def _connect() -> redis.asyncio.Redis:
 
 async def close_async_redis() -> None:
     """Close this loop's connections."""
-    client = _clients.pop(asyncio.get_running_loop(), None)
-    if client is not None:
-        await client.aclose()
-        await client.connection_pool.disconnect()
+    store = _stores.pop(asyncio.get_running_loop(), None)
+    if store is not None:
+        await store.client.aclose()
+        await store.client.connection_pool.disconnect()
 
 
 async def _greet(connection: Any) -> None:
@@ -108,30 +108,13 @@ def on_new_run(listener: Callable[[], None]) -> None:
 
 async def run_script(script: Script, keys: Sequence[str], args: Sequence[Value]) -> Any:
     """Raises RedisError."""
-    client = async_redis()
-    try:
-        return await client.evalsha(script.sha, len(keys), *keys, *args)
-    except NoScriptError:
-        return await client.eval(script.source, len(keys), *keys, *args)
+    return await _store().scripts.run(script, keys, args)
 
 
 async def run_scripts(script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Value]]]) -> list[Any]:
-    """Several calls of one script in one round trip. Raises RedisError."""
-    client = async_redis()
-    try:
-        return await _pipelined(client, script, calls)
-    except NoScriptError:
-        await client.script_load(script.source)
-        return await _pipelined(client, script, calls)
-
-
-async def _pipelined(
-    client: redis.asyncio.Redis, script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Value]]]
-) -> list[Any]:
-    async with client.pipeline(transaction=False) as pipeline:
-        for keys, args in calls:
-            pipeline.evalsha(script.sha, len(keys), *keys, *args)
-        return await pipeline.execute()
+    """Several calls of one script. Raises RedisError."""
+    scripts = _store().scripts
+    return await asyncio.gather(*(scripts.run(script, keys, args) for keys, args in calls))
 
 
 @asynccontextmanager
