@@ -157,8 +157,6 @@ def test_unknown_fields_within_fields_are_named(service: Service) -> None:
 
 NOT_YET = {
     "priority": 3,
-    "tools": [{"type": "function", "function": {"name": "f"}}],
-    "tool_choice": "required",
     "modalities": ["text", "audio"],
     "store": True,
     "reasoning_effort": "high",

@@ -6,11 +6,13 @@ from api_keys.authentication import authenticate
 from api_keys.principal import Principal
 from gateway.chat.body import ChatBody
 from gateway.chat.format import ChatFormat
+from gateway.chat.tools import tools_of
 from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.orders.neutral import NEUTRAL, NEUTRAL_IN_MESSAGE, check_neutral
 from gateway.orders.order import Order, denied_prompt, order_of
 from gateway.orders.response_format import constraint_of
+from gateway.orders.tools import ToolUse, constrained
 from gateway.runs.journey import serve
 from gateway.services import Services
 from gateway.transport.connection import while_connected
@@ -42,14 +44,17 @@ async def chat_order(services: Services, principal: Principal, raw: bytes) -> tu
     _check(body)
     description = described(services, principal, body.model)
     text = await services.texts.get(description)
+    tools = tools_of(body.tools, body.tool_choice, body.parallel_tool_calls)
+    answer = constraint_of(body.response_format)
     order = order_of(
         body,
         description,
         endpoint="/v1/chat/completions",
-        prompts=[await _prompt(body, text)],
+        prompts=[await _prompt(body, text, tools)],
         max_tokens=_max_tokens(body),
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-        constraint=constraint_of(body.response_format),
+        constraint=constrained(tools, text.tool_syntax, answer, "response_format"),
+        tools=tools,
     )
     return order, description
 
@@ -74,9 +79,9 @@ def _max_tokens(body: ChatBody) -> int | None:
     return body.max_completion_tokens
 
 
-async def _prompt(body: ChatBody, text: ModelText) -> list[int]:
+async def _prompt(body: ChatBody, text: ModelText, tools: ToolUse | None) -> list[int]:
     messages = [msgspec.to_builtins(message) for message in body.messages]
     try:
-        return await text.render_chat(messages)
+        return await text.render_chat(messages, tools=tools.shown() if tools else None)
     except PromptError as error:
         raise denied_prompt(error) from None

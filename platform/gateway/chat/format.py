@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gateway.chat.deltas import delta_of, whole_calls
 from gateway.orders.order import Order
 from gateway.runs.answer import Collected, identity_of
 from gateway.runs.choice import Choice, Piece
@@ -11,6 +12,8 @@ from gateway.runs.token_names import chat_logprobs
 from text.model_text import ModelText
 
 _ROLE = b'"delta":{"role":"assistant","content":""}'
+_ROLE_ALONE = b'"delta":{"role":"assistant","content":null}'
+"""Where there may be calls and no content."""
 _EMPTY = b'"delta":{}'
 
 
@@ -27,18 +30,19 @@ class ChatFormat:
         prompt_ids = b""
         if self._order.return_token_ids:
             prompt_ids = b',"prompt_token_ids":' + encode(choice.prompt_ids)
-        return self._chunks.choice(choice.index, _ROLE, extra_of_chunk=prompt_ids)
+        role = _ROLE if self._order.tools is None else _ROLE_ALONE
+        return self._chunks.choice(choice.index, role, extra_of_chunk=prompt_ids)
 
     def piece(self, choice: Choice, piece: Piece) -> bytes:
         has_extras = piece.token_ids and (piece.logprobs or self._order.return_token_ids)
-        if not piece.text and not has_extras:
-            return b""
-        content = b'"delta":{"content":' + encode(piece.text) + b"}"
+        deltas = [delta for part in piece.parts or (piece.text,) if (delta := delta_of(part))]
         if not has_extras:
-            return self._chunks.choice(choice.index, content)
-        return self._chunks.choice(
-            choice.index, content, logprobs=self._logprobs(piece), extra=self._token_ids(piece)
+            return b"".join([self._chunks.choice(choice.index, delta) for delta in deltas])
+        first, *others = deltas or [_EMPTY]
+        chunk = self._chunks.choice(
+            choice.index, first, logprobs=self._logprobs(piece), extra=self._token_ids(piece)
         )
+        return chunk + b"".join([self._chunks.choice(choice.index, delta) for delta in others])
 
     def closing(self, choice: Choice) -> bytes:
         return self._chunks.choice(choice.index, _EMPTY, finish_reason=encode(choice.finish_reason))
@@ -53,7 +57,9 @@ class ChatFormat:
         return answer
 
     def _choice(self, one: Collected) -> dict[str, Any]:
-        message = {"role": "assistant", "content": "".join(one.texts), "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(one.texts), "refusal": None}
+        if one.calls:
+            message |= {"content": message["content"] or None, "tool_calls": whole_calls(one.calls)}
         logprobs = None
         if self._order.logprobs is not None:
             logprobs = chat_logprobs(self._text, one.token_ids, one.logprobs, self._order.logprobs)

@@ -19,9 +19,6 @@ ACCEPTED = frozenset(
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "suffix": (),
     "priority": (0,),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "parallel_tool_calls": (True, False),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "modalities": (["text"],),

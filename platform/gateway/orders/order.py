@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.orders.fields import MAX_CHOICES, SharedFields
 from gateway.orders.logit_settings import bad_words_of, check_token_ids, logit_bias_of
+from gateway.orders.tools import ToolUse
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
 from inference_engine.contract.requests import Constraint
@@ -34,6 +35,7 @@ class Order:
     sampling: SamplingParams
     """Its max_tokens is set for each choice once the gate has spoken."""
     constraint: Constraint | None = None
+    tools: ToolUse | None = None
     stop: tuple[str, ...]
     include_stop: bool
     skip_special_tokens: bool
@@ -43,6 +45,13 @@ class Order:
     service_tier: str | None
     user: str
     metadata: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def constraint_param(self) -> str:
+        """What the client knows the constraint by."""
+        if self.tools is not None and self.tools.is_forced:
+            return "tools"
+        return "text.format" if self.endpoint == "/v1/responses" else "response_format"
 
 
 def order_of(
@@ -56,10 +65,10 @@ def order_of(
     best_of: int | None = None,
     echoes: list[str] | None = None,
     constraint: Constraint | None = None,
+    tools: ToolUse | None = None,
 ) -> Order:
     """Raises Denied."""
-    if body.stream_options is not None and not body.stream:
-        raise _invalid("stream_options", "'stream_options' is only allowed when 'stream' is true.")
+    _check_stream(body)
     num_choices, num_candidates = _counts(body, len(prompts), best_of)
     return Order(
         model=description.model,
@@ -74,6 +83,7 @@ def order_of(
             _sampling(body, description, max_tokens), logprobs, num_candidates > num_choices, echoes
         ),
         constraint=constraint,
+        tools=tools,
         stop=_stops(body),
         include_stop=bool(body.include_stop_str_in_output),
         skip_special_tokens=body.skip_special_tokens is not False,
@@ -84,6 +94,11 @@ def order_of(
         user=body.user or "",
         metadata=body.metadata or {},
     )
+
+
+def _check_stream(body: SharedFields) -> None:
+    if body.stream_options is not None and not body.stream:
+        raise _invalid("stream_options", "'stream_options' is only allowed when 'stream' is true.")
 
 
 def _with_logprobs(

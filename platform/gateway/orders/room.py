@@ -55,7 +55,8 @@ def features_of(order: Order) -> frozenset[Feature]:
     asked = {
         Feature.LOGPROBS: order.logprobs is not None,
         Feature.N: order.num_candidates > 1,
-        Feature.STRUCTURED_OUTPUT: order.constraint is not None,
+        Feature.TOOLS: order.tools is not None,
+        Feature.STRUCTURED_OUTPUT: order.constraint is not None and order.constraint_param != "tools",
     }
     return frozenset(feature for feature, is_asked in asked.items() if is_asked)
 

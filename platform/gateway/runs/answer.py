@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from gateway.runs.choice import Choice, Piece
 from inference_engine.contract.events import TokenLogprobs
+from text.tools.events import CallEvent
 
 
 @dataclass(slots=True)
@@ -19,12 +20,14 @@ class Collected:
     texts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprobs] = field(default_factory=list)
+    calls: list[CallEvent] = field(default_factory=list)
     prompt_logprobs: list[TokenLogprobs] | None = None
 
     def add(self, piece: Piece) -> None:
         self.texts.append(piece.text)
         self.token_ids += piece.token_ids
         self.logprobs += piece.logprobs
+        self.calls += piece.calls
         if piece.prompt_logprobs is not None:
             self.prompt_logprobs = piece.prompt_logprobs
 

@@ -1,17 +1,17 @@
 """One choice of an answer: token ids come in from an engine, text goes out."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from fleet.generation import Generation
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Delta, Finished, Refused, TokenLogprobs
 from tenants.errors import Denied
 from text.stream_decoder import StreamDecoder
+from text.tools.events import CallEnd, CallEvent, ParsedPart
+from text.tools.parser import ToolParser
 
 _REASONS = {FinishReason.STOP: "stop", FinishReason.LENGTH: "length"}
-
-_PARAMS = {"constraint": "response_format"}
-"""Fields of Generate that clients know by another name."""
 
 
 @dataclass(slots=True)
@@ -23,6 +23,19 @@ class Piece:
     logprobs: list[TokenLogprobs] = field(default_factory=list)
     prompt_logprobs: list[TokenLogprobs] | None = None
     """Once, where they were asked for."""
+    parts: Sequence[ParsedPart] = ()
+    """Where tools may be called: the text and the calls in their order."""
+
+    @property
+    def calls(self) -> list[CallEvent]:
+        return [part for part in self.parts if not isinstance(part, str)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceTools:
+    parser: ToolParser
+    is_parallel: bool
+    """More than one call."""
 
 
 class Choice:
@@ -34,6 +47,8 @@ class Choice:
         decoder: StreamDecoder,
         *,
         counts_prompt: bool = True,
+        constraint_param: str = "response_format",
+        tools: ChoiceTools | None = None,
     ) -> None:
         """Of several choices of one prompt, one counts it."""
         self.index = index
@@ -46,6 +61,8 @@ class Choice:
         """Output tokens up to a stop match."""
         self.cached_tokens = 0
         self.finish_reason: str | None = None
+        self._constraint_param = constraint_param
+        self._tools = tools
         self._has_prompt_logprobs = False
 
     async def accepted(self) -> None:
@@ -55,7 +72,7 @@ class Choice:
             self.is_accepted = True
             self.cached_tokens = min(event.cached_tokens, self.prompt_tokens)
         elif type(event) is Refused:
-            param = _PARAMS.get(event.param or "", event.param)
+            param = self._constraint_param if event.param == "constraint" else event.param
             raise Denied(event.code, event.message or "The engine refused the request.", param=param)
         else:
             raise Denied(Code.INTERNAL_ERROR, "The engine gave no answer.")
@@ -69,9 +86,33 @@ class Choice:
             self.finish_reason = "stop"
             self.generation.abort()
         prompt = self._first_prompt_logprobs(delta)
-        if count == len(delta.token_ids):
-            return Piece(piece.text, delta.token_ids, delta.logprobs or [], prompt)
-        return Piece(piece.text, delta.token_ids[:count], (delta.logprobs or [])[:count], prompt)
+        token_ids, logprobs = delta.token_ids, delta.logprobs or []
+        if count < len(token_ids):
+            token_ids, logprobs = token_ids[:count], logprobs[:count]
+        return self._parsed(Piece(piece.text, token_ids, logprobs, prompt), is_end=piece.stopped)
+
+    def _parsed(self, piece: Piece, *, is_end: bool) -> Piece:
+        """With what is a call told from what is text."""
+        if self._tools is None:
+            return piece
+        parser = self._tools.parser
+        parts = parser.push(piece.text)
+        if is_end:
+            parts += parser.finish()
+        if not self._tools.is_parallel:
+            parts = self._until_first_call_ends(parts)
+        if self.finish_reason == "stop" and parser.num_calls:
+            self.finish_reason = "tool_calls"
+        text = "".join(part for part in parts if isinstance(part, str))
+        return replace(piece, text=text, parts=parts)
+
+    def _until_first_call_ends(self, parts: list[ParsedPart]) -> list[ParsedPart]:
+        end = next((index for index, part in enumerate(parts) if isinstance(part, CallEnd)), None)
+        if end is None or self.finish_reason is not None:
+            return parts
+        self.finish_reason = "stop"
+        self.generation.abort()
+        return parts[: end + 1]
 
     def _first_prompt_logprobs(self, delta: Delta) -> list[TokenLogprobs] | None:
         """Another engine that took the request over sends them again."""
@@ -86,4 +127,4 @@ class Choice:
         if self.finish_reason is None:
             code = finished.code or Code.INTERNAL_ERROR
             raise Denied(code, f"The engine could not finish the request ({code.value}).")
-        return Piece(piece.text)
+        return self._parsed(Piece(piece.text), is_end=True)

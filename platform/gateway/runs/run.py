@@ -14,7 +14,7 @@ from fleet.session import EngineSession
 from gateway.orders.order import Order
 from gateway.orders.room import output_limits
 from gateway.runs.answer import usage_of
-from gateway.runs.choice import Choice, Piece
+from gateway.runs.choice import Choice, ChoiceTools, Piece
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
 from inference_engine.contract.requests import Generate
@@ -63,8 +63,17 @@ class Run:
             include_stop=order.include_stop,
             skip_special_tokens=order.skip_special_tokens,
             min_tokens=order.sampling.min_tokens,
+            show_tool_markers=order.tools is not None,
         )
-        return Choice(index, prompt_ids, session.generate(message), decoder, counts_prompt=candidate == 0)
+        return Choice(
+            index,
+            prompt_ids,
+            session.generate(message),
+            decoder,
+            counts_prompt=candidate == 0,
+            constraint_param=order.constraint_param,
+            tools=_tools_of(order, text),
+        )
 
     async def __aenter__(self) -> "Run":
         wait_s = self._admission.queue_timeout_s
@@ -163,6 +172,12 @@ class Run:
 
     def usage(self) -> dict[str, object]:
         return usage_of(self.choices)
+
+
+def _tools_of(order: Order, text: ModelText) -> ChoiceTools | None:
+    if order.tools is None:
+        return None
+    return ChoiceTools(text.tool_parser(order.tools.names), order.tools.is_parallel)
 
 
 def is_group(order: Order) -> bool:

@@ -38,6 +38,9 @@ SERVED = {
     "logit_bias",
     "bad_words_ids",
     "response_format",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
 }
 
 

@@ -25,6 +25,8 @@ def order(
         prompts=[[1] * length for length in prompts],
         num_candidates=num_candidates,
         constraint=constraint,
+        constraint_param="response_format",
+        tools=None,
         max_tokens=max_tokens,
         user="",
         metadata={},

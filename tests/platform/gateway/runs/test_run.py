@@ -70,6 +70,8 @@ async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidate
         sampling=SamplingParams(seed=1, max_tokens=1),
         stop=(),
         constraint=None,
+        constraint_param="response_format",
+        tools=None,
         include_stop=False,
         skip_special_tokens=True,
     )

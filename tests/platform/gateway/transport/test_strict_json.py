@@ -73,7 +73,7 @@ def test_the_json_parsing_suite_never_breaks_a_decoder(prefix: str) -> None:
     files = suite(prefix)
     assert len(files) > 20
     for path in files:
-        raw = b'{"model": "m", "messages": [], "tools": [' + path.read_bytes() + b"]}"
+        raw = b'{"model": "m", "messages": [], "functions": [' + path.read_bytes() + b"]}"
         if prefix == "n" and path.name not in WELL_FORMED_INSIDE:
             assert denied(CHAT, raw).code in (Code.INVALID_JSON, Code.INVALID_REQUEST), path.name
         elif prefix == "y":
