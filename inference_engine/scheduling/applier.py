@@ -3,6 +3,8 @@
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.limits import BLOCK_SIZE
 
+from .drafting.drafter import Drafter
+from .drafting.verified import take_verified
 from .inspection import Totals
 from .kv_tables import KVTables
 from .outcome import (
@@ -19,9 +21,10 @@ from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, St
 
 
 class StepApplier:
-    def __init__(self, roster: Roster, kv: KVTables, totals: Totals) -> None:
+    def __init__(self, roster: Roster, kv: KVTables, drafter: Drafter, totals: Totals) -> None:
         self._roster = roster
         self._kv = kv
+        self._drafter = drafter
         self._totals = totals
 
     def apply(self, plan: StepPlan, result: StepResult) -> list[RequestUpdate]:
@@ -29,7 +32,7 @@ class StepApplier:
         if result.prompt_logprobs:
             keep_prompt_logprobs(plan, result)
         updates: list[RequestUpdate] = []
-        served: list[Request] = []
+        num_outputs = 0
         finished = RequestState.FINISHED
         for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
             request = chunk.request
@@ -43,22 +46,28 @@ class StepApplier:
             elif not request.num_computed % BLOCK_SIZE:
                 self._kv.publish(request)
             updates.append(update)
-            if update.token_ids:
-                served.append(request)
+            num_outputs += len(update.token_ids)
+        for index, tokens in result.verified.items():
+            if plan.chunks[index].request.state is not finished:
+                updates.append(self._settle_drafts(plan.chunks[index], tokens))
+                num_outputs += len(updates[-1].token_ids)
         self._totals.num_steps += 1
         self._totals.num_computed_tokens += plan.num_tokens
-        self._totals.output_tokens += len(served)
-        self._roster.queue.charge_outputs(served)
+        self._totals.output_tokens += num_outputs
+        self._roster.queue.note_outputs(num_outputs)
         return updates
 
     def end(self, request: Request, reason: FinishReason, code: Code | None) -> None:
         """Whatever it is doing: out of its place, and its blocks back."""
         self._roster.leave(request, reason, code)
+        self._drafter.leave(request)
         self._kv.cut(request, 0)
         self._totals.count_end(reason)
 
     def _settle(self, chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
         request = chunk.request
+        if chunk.num_drafts:
+            return None if sampled is None else self._settle_drafts(chunk, [sampled])
         self._totals.num_recomputed_tokens += confirm(chunk)
         failure = failure_of(chunk, sampled)
         if failure is not None:
@@ -75,4 +84,21 @@ class StepApplier:
             hand_out_prompt_logprobs(update)
         if update.finish is not None:
             self.end(request, update.finish, None)
+        return update
+
+    def _settle_drafts(self, chunk: ScheduledChunk, tokens: list[SampledToken]) -> RequestUpdate:
+        request = chunk.request
+        self._drafter.learn(chunk, len(tokens) - 1)
+        update, num_again = take_verified(chunk, tokens)
+        self._totals.num_recomputed_tokens += num_again
+        if update.finish is FinishReason.FAILED:
+            self._kv.forget(request)
+        else:
+            self._kv.publish(request)
+            if request.group_id:
+                self._roster.call_followers(request)
+            if request.prompt_logprobs is not None:
+                hand_out_prompt_logprobs(update)
+        if update.finish is not None:
+            self.end(request, update.finish, update.code)
         return update

@@ -24,7 +24,7 @@ A tenant with nothing running doesn't wait for a place of one that has several a
 newest of those lets it pass and keeps its blocks meanwhile.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from .class_ladder import ClassLadder, bulk_gives_way
 from .key_lane import KeyLane
@@ -42,6 +42,8 @@ RANK_GRAIN = 256.0
 """Service that makes one tenant less deserving than another when blocks are short: less is no difference, so
 that two with nearly equal counters don't take each other's blocks in turns."""
 
+_NONE: dict[int, Request] = {}
+
 
 class FairShares:
     def __init__(self, ageing_tokens: int) -> None:
@@ -54,11 +56,14 @@ class FairShares:
         """By tenant, by arrival number."""
         self._with_several: dict[str, None] = {}
         """Tenants of which more than one runs, in an order that doesn't depend on hashes."""
+        self._num_steps = 0
 
     def push(self, request: Request) -> None:
         rung = self._ladder.rungs[request.class_rank]
         request.account = self.accounts[request.tenant_id]
-        request.output_charge = OUTPUT_TOKEN_COST / request.weight
+        self.served(request.tenant_id)
+        if not request.num_charged:
+            request.num_charged = request.num_known
         if request.tenant_id not in rung:
             lowest = rung.lowest_order()
             request.account.lift(lowest[0] if lowest else self._last_left[request.class_rank])
@@ -68,10 +73,11 @@ class FairShares:
         return self._ladder.head(but)
 
     def remove(self, request: Request) -> None:
+        _charge_outputs(request)
         self._ladder.remove(request)
         rank = request.class_rank
         if not len(self._ladder.rungs[rank]):
-            self._last_left[rank] = max(self._last_left[rank], request.account.served)
+            self._last_left[rank] = max(self._last_left[rank], self.served(request.tenant_id))
 
     def start(self, request: Request) -> None:
         self._ladder.start(request)
@@ -87,6 +93,7 @@ class FairShares:
             request.key_account.served += cost / request.weight
 
     def stop(self, request: Request) -> None:
+        _charge_outputs(request)
         tenant = request.tenant_id
         of_tenant = self._running[tenant]
         del of_tenant[request.arrival]
@@ -95,15 +102,23 @@ class FairShares:
         elif not of_tenant:
             del self._running[tenant]
 
-    def charge_outputs(self, requests: Sequence[Request]) -> None:
-        self._ladder.clock += OUTPUT_TOKEN_COST * len(requests)
-        for request in requests:
-            charge = request.output_charge
-            request.account.served += charge
-            request.key_account.served += charge
+    def note_outputs(self, num_tokens: int) -> None:
+        """A step has ended: counters are behind by its output, until they are looked at."""
+        self._ladder.clock += OUTPUT_TOKEN_COST * num_tokens
+        self._num_steps += 1
+
+    def served(self, tenant: str) -> float:
+        """Its counter, up to date. What its running requests put out is charged here, when somebody asks: far
+        fewer tenants are asked about in a step than requests run in it."""
+        account = self.accounts[tenant]
+        if account.charged_at != self._num_steps:
+            account.charged_at = self._num_steps
+            for request in self._running.get(tenant, _NONE).values():
+                _charge_outputs(request)
+        return account.served
 
     def rank(self, request: Request) -> Rank:
-        return request.class_rank, int(request.account.served / RANK_GRAIN), request.arrival
+        return request.class_rank, int(self.served(request.tenant_id) / RANK_GRAIN), request.arrival
 
     def gives_way(self, runner: Request, waiting: Request) -> bool:
         return bulk_gives_way(runner, waiting)
@@ -112,8 +127,8 @@ class FairShares:
         """Of the most served tenant that has several running, if `waiting` is of one that has none."""
         if waiting.tenant_id in self._running or not self._with_several:
             return []
-        most_served = max(self._with_several, key=lambda tenant: self.accounts[tenant].served)
-        if self.accounts[most_served].served < waiting.account.served:
+        most_served = max(self._with_several, key=self.served)
+        if self.served(most_served) < self.served(waiting.tenant_id):
             return []
         return [r for r in self._running[most_served].values() if r.class_rank >= waiting.class_rank]
 
@@ -126,4 +141,14 @@ class FairShares:
     def _order_of(self, tenant: str, lane: Lane) -> Order:
         """Among equally served ones, those with nothing running first. (That part of an order may fall
         without a push, which the lanes may see late: it only ever decides between equals.)"""
-        return self.accounts[tenant].served, tenant in self._running
+        return self.served(tenant), tenant in self._running
+
+
+def _charge_outputs(request: Request) -> None:
+    """Those that came since the last time."""
+    num_new = request.num_known - request.num_charged
+    if num_new:
+        request.num_charged = request.num_known
+        cost = num_new * OUTPUT_TOKEN_COST / request.weight
+        request.account.served += cost
+        request.key_account.served += cost

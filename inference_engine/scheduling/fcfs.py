@@ -1,6 +1,6 @@
 """First come, first served. A preempted request keeps the place of its arrival."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from .lanes import Lanes, by_arrival, of_tenant
 from .policy import Rank
@@ -26,7 +26,7 @@ class FirstComeFirstServed:
     def stop(self, request: Request) -> None:
         """Nothing was noted."""
 
-    def charge_outputs(self, requests: Sequence[Request]) -> None:
+    def note_outputs(self, num_tokens: int) -> None:
         """Nothing is charged."""
 
     def rank(self, request: Request) -> Rank:

@@ -30,15 +30,20 @@ def go_on(chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate 
     request.num_in_flight -= 1
     request.num_pending -= 1
     request.output_ids.append(token_id)
+    request.newest_ids = token_ids = [token_id]
     request.num_known = end + 1
-    return RequestUpdate(request, [token_id], _logprobs(sampled) if request.wants_logprobs else None)
+    return RequestUpdate(request, token_ids, _logprobs(sampled) if request.wants_logprobs else None)
 
 
 def confirm(chunk: ScheduledChunk) -> int:
     """The chunk is computed; what a preemption cut off meanwhile stays cut off. Returns how many of its
     tokens had been computed before."""
+    chunk.request.num_pending -= chunk.samples
+    return confirm_up_to(chunk, chunk.start + len(chunk.token_ids))
+
+
+def confirm_up_to(chunk: ScheduledChunk, end: int) -> int:
     request = chunk.request
-    end = chunk.start + len(chunk.token_ids)
     num_again = 0
     if chunk.start < request.num_reached:
         num_again = min(end, request.num_reached) - chunk.start
@@ -47,7 +52,6 @@ def confirm(chunk: ScheduledChunk) -> int:
         request.num_reached = end
     request.num_computed = end if end <= request.num_scheduled else request.num_scheduled
     request.num_in_flight -= 1
-    request.num_pending -= chunk.samples
     return num_again
 
 

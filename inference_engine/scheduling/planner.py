@@ -6,23 +6,31 @@ Running decodes come first, then started prefills, then new requests as far as p
 from inference_engine.contract.limits import BLOCK_SIZE
 
 from .config import SchedulerConfig
+from .drafting.drafter import Drafter
 from .inspection import Totals
 from .pace import Pace
 from .prefill_shares import max_prefills, share_budget
 from .reclaim import Admission, Reclaimer, is_at_block_end
 from .request import PENDING_TOKEN, Request, RequestState
 from .roster import Roster
-from .step_plan import ScheduledChunk, StepPlan
+from .step_plan import ScheduledChunk, StepPlan, num_tokens
 
 
 class StepPlanner:
     def __init__(
-        self, config: SchedulerConfig, roster: Roster, reclaimer: Reclaimer, pace: Pace, totals: Totals
+        self,
+        config: SchedulerConfig,
+        roster: Roster,
+        reclaimer: Reclaimer,
+        pace: Pace,
+        drafter: Drafter,
+        totals: Totals,
     ) -> None:
         self._config = config
         self._roster = roster
         self._reclaimer = reclaimer
         self._pace = pace
+        self._drafter = drafter
         self._totals = totals
 
     def plan(self, step: int) -> StepPlan:
@@ -35,7 +43,11 @@ class StepPlanner:
         budget = self._pace.prefill_budget(decodes)
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
-        chunks = [schedule_decode(request) for request in decodes]
+        chunks: list[ScheduledChunk] = []
+        if not self._drafter.is_idle:
+            decodes, chunks = self._drafter.draft(decodes)
+            budget = min(budget, self._config.max_step_tokens - len(decodes) - num_tokens(chunks))
+        chunks += [schedule_decode(request) for request in decodes]
         shares = share_budget(prefills, budget)
         chunks += [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
         return StepPlan(step, chunks, self._reclaimer.copies)
@@ -50,7 +62,7 @@ class StepPlanner:
             remaining = request.num_known + request.num_pending - num_scheduled
             if remaining > 1:
                 prefills.append(request)
-            elif remaining and not request.is_ending:
+            elif remaining and not (request.num_pending and request.is_ending):
                 is_short = not num_scheduled % BLOCK_SIZE and is_at_block_end(request)
                 (growing if is_short else decodes).append(request)
         return decodes, growing, prefills
@@ -115,15 +127,12 @@ def _still_running(requests: list[Request]) -> list[Request]:
 def schedule_decode(request: Request) -> ScheduledChunk:
     """Its last token, known or not. Every step does this for every decode."""
     start = request.num_scheduled
-    if request.num_pending:
-        token_id = PENDING_TOKEN
-    else:
-        token_id = request.output_ids[-1] if request.output_ids else request.prompt_ids[-1]
+    token_ids = [PENDING_TOKEN] if request.num_pending else request.newest_ids
     request.num_scheduled = start + 1
     request.num_pending += 1
     request.num_chunks += 1
     request.num_in_flight += 1
-    return ScheduledChunk(request, start, [token_id], request.block_table, True)
+    return ScheduledChunk(request, start, token_ids, request.block_table, True)
 
 
 def schedule(request: Request, num_tokens: int) -> ScheduledChunk:

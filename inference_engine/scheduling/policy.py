@@ -1,6 +1,6 @@
 """Who goes next and who gives way: the interface a queueing policy fills in, one file a policy."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from .request import Request
@@ -27,8 +27,8 @@ class QueuePolicy(Protocol):
     def stop(self, request: Request) -> None:
         """It runs no more: preempted or ended."""
 
-    def charge_outputs(self, requests: Sequence[Request]) -> None:
-        """One more output token of each; of several a request is named as often."""
+    def note_outputs(self, num_tokens: int) -> None:
+        """A step has ended, and those that run have so many more output tokens, all together."""
 
     def rank(self, request: Request) -> Rank:
         """Lower is more deserving. Blocks are taken from the highest rank, and never for a higher one."""

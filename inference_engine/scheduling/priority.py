@@ -1,6 +1,6 @@
 """The most urgent class first, softened by ageing; within a class first come, first served."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from .class_ladder import ClassLadder, bulk_gives_way
 from .lanes import Lanes, by_arrival, of_tenant
@@ -30,8 +30,8 @@ class PriorityByClass:
     def stop(self, request: Request) -> None:
         """Nothing was noted."""
 
-    def charge_outputs(self, requests: Sequence[Request]) -> None:
-        self._ladder.clock += OUTPUT_TOKEN_COST * len(requests)
+    def note_outputs(self, num_tokens: int) -> None:
+        self._ladder.clock += OUTPUT_TOKEN_COST * num_tokens
 
     def rank(self, request: Request) -> Rank:
         return request.class_rank, request.arrival

@@ -1,15 +1,10 @@
-"""How far one request has come: its tokens, its blocks, and who pays for them."""
+"""How far one request has come: its tokens and its blocks."""
 
 from enum import Enum
 
 from inference_engine.contract.events import TokenLogprobs
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
-
-from .service_counters import Account
-
-UNCHARGED = Account()
-"""Of a request that no policy has charged for: never written to."""
 
 
 class RequestState(Enum):
@@ -31,10 +26,9 @@ class Progress:
     """
 
     __slots__ = (
-        "account",
         "block_table",
-        "key_account",
         "max_known",
+        "newest_ids",
         "num_chunks",
         "num_computed",
         "num_in_flight",
@@ -43,7 +37,6 @@ class Progress:
         "num_prompt",
         "num_reached",
         "num_scheduled",
-        "output_charge",
         "output_ids",
         "prompt_ids",
         "prompt_logprobs",
@@ -57,6 +50,9 @@ class Progress:
         self.prompt_ids = generate.prompt_ids
         self.output_ids = list(generate.output_ids)
         """Replayed and confirmed output tokens."""
+        self.newest_ids = (self.output_ids or self.prompt_ids)[-1:]
+        """The last token that is known, in the list that told it and that the next chunk computes: nobody may
+        change it."""
         self.stop_ids = _stop_ids(generate.sampling, end_ids)
         """Ids that end this request: its own, and the model's unless `ignore_eos`."""
         self.wants_logprobs = generate.sampling.logprobs is not None
@@ -78,10 +74,6 @@ class Progress:
         self.num_reached = 0
         """The furthest position ever computed, blocks kept or not."""
         self.num_chunks = 0
-        self.account = self.key_account = UNCHARGED
-        """What it is served is charged to: its tenant's and its key's, once a policy that charges has it."""
-        self.output_charge = 0.0
-        """For one output token of it."""
 
     @property
     def known_ids(self) -> list[int]:
@@ -113,6 +105,7 @@ class Progress:
 
     def append_output(self, token_id: int) -> None:
         self.output_ids.append(token_id)
+        self.newest_ids = [token_id]
         self.num_known += 1
 
 

@@ -5,11 +5,15 @@ from inference_engine.contract.requests import Generate, ServiceClass
 
 from .output_matcher import OutputMatcher
 from .progress import Progress, RequestState
+from .service_counters import Account
 
 __all__ = ["BULK", "CLASS_RANK", "PENDING_TOKEN", "Request", "RequestState"]
 
 PENDING_TOKEN = -1
 """Stands in a chunk for the token that the step still in flight samples (lag 1)."""
+
+UNCHARGED = Account()
+"""Of a request that no policy charges for: never written to."""
 
 CLASS_RANK = {ServiceClass.INTERACTIVE: 0, ServiceClass.STANDARD: 1, ServiceClass.BULK: 2}
 BULK = CLASS_RANK[ServiceClass.BULK]
@@ -17,6 +21,7 @@ BULK = CLASS_RANK[ServiceClass.BULK]
 
 class Request(Progress):
     __slots__ = (
+        "account",
         "arrival",
         "attempt",
         "block_hashes",
@@ -29,10 +34,12 @@ class Request(Progress):
         "group_id",
         "guarded_until",
         "is_let_in_by_age",
+        "key_account",
         "key_id",
         "leader",
         "matcher",
         "max_tokens",
+        "num_charged",
         "num_preemptions",
         "num_published",
         "num_recomputed_tokens",
@@ -83,6 +90,10 @@ class Request(Progress):
         self.queued_clock: float | None = None
         """What the policy's token clock showed when it first joined the queue."""
         self.is_let_in_by_age = False
+        self.account = self.key_account = UNCHARGED
+        """What it is served is charged to: its tenant's and its key's, once a policy that charges has it."""
+        self.num_charged = 0
+        """Known tokens that have been charged for."""
         self.queued_tokens = 0
         """Tokens it had to compute when it last joined the queue."""
         self.cached_tokens = 0

@@ -16,6 +16,7 @@ from redis.backoff import NoBackoff
 from inference_engine.execution.model_files import ModelFiles, load_model_files
 
 from .addresses import is_unix, prepare_socket
+from .collector import settle_collector
 from .inbox import StartDraining
 from .logs import ProgressLog
 from .loop import EngineLoop, Listeners
@@ -108,6 +109,7 @@ class EngineProcess:
         loop = self._make_loop(files, loaded, StepMetrics(metrics))
         server = self._server = SessionServer(self._settings, loop, description, self._shutdown.drain)
         with exported(self._settings.metrics_port, metrics, lambda: loop.progress().stats):
+            settle_collector()
             loop.start()
             listening = await server.start()
             address = self._settings.advertised_address or listening

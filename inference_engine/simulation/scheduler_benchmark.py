@@ -18,6 +18,7 @@ from inference_engine.contract.sampling import SamplingParams
 from inference_engine.scheduling.policies import POLICIES
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.scheduling.step_plan import SampledToken, StepResult
+from inference_engine.serving.collector import settle_collector
 
 NUM_TENANTS = 2_000
 PROMPT_TOKENS = 24
@@ -84,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--waiting", type=int, default=10_000)
     parser.add_argument("--steps", type=int, default=300)
     options = parser.parse_args(arguments)
+    settle_collector()
     cost = {}
     for num_running in RUNNING:
         cost[str(num_running)] = round(

@@ -52,7 +52,7 @@ class Backlogged:
             self.scheduler.apply(plan, StepResult(sampled))
             if self.scheduler.config.policy == "fair":
                 self.counters.append(
-                    {t: self.scheduler.roster.queue.accounts[t].served for t in self.tenants}
+                    {t: self.scheduler.roster.queue.served(t) for t in self.tenants}
                 )
 
     def generate(self, tenant: str) -> Generate:

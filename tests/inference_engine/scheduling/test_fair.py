@@ -20,7 +20,7 @@ def admit(policy, request, num_cached: int = 0):
 
 
 def served(policy, tenant: str) -> float:
-    return policy.accounts[tenant].served
+    return policy.served(tenant)
 
 
 def order_of(policy) -> list[str]:
@@ -52,7 +52,8 @@ def test_prompt_tokens_are_charged_at_admission_cached_ones_at_a_fraction_output
     assert served(fair, "alice") == 0
     admit(fair, request, num_cached=64)
     assert served(fair, "alice") == pytest.approx(36 + 64 * CACHED_TOKEN_COST)
-    fair.charge_outputs([request])
+    request.append_output(7)
+    fair.note_outputs(1)
     assert served(fair, "alice") == pytest.approx(36 + 64 * CACHED_TOKEN_COST + 2)
 
 
