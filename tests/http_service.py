@@ -201,6 +201,7 @@ class Service:
 
 def _events(stream: Stream) -> Iterator[dict[str, Any]]:
     assert stream.response.headers["content-type"].startswith("text/event-stream")
+    name = None
     for line in stream.response.iter_lines():
         if line.startswith(":"):
             stream.comments.append(line)
@@ -209,7 +210,10 @@ def _events(stream: Stream) -> Iterator[dict[str, Any]]:
         elif line.startswith("data: "):
             assert not stream.is_done, "an event after [DONE]"
             stream.events.append(json.loads(line[6:]))
+            assert name is None or name == stream.events[-1]["type"]
             yield stream.events[-1]
+        elif line.startswith("event: "):
+            name = line[7:]
         else:
             assert line == "", line
 

@@ -1,4 +1,4 @@
-"""The one ASGI entry: generation goes to the hot path's own small application, everything else to Django."""
+"""The one ASGI entry: generation for the hot path's own small application, sockets for Channels, else Django."""
 
 import os
 import warnings
@@ -13,12 +13,16 @@ from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application: Any = get_asgi_application()  # before the imports below: it sets up the apps they need
 
+from channels.routing import ProtocolTypeRouter  # noqa: E402
+
 from control_plane.body_limit import BodyLimit  # noqa: E402
 from control_plane.lifespan import run_lifespan  # noqa: E402
 from control_plane.routing import is_hot_path, is_loopback  # noqa: E402
 from gateway.application import application as hot_path  # noqa: E402
+from gateway.live.consumer import LiveConsumer  # noqa: E402
 
 console_application = BodyLimit(django_application)
+sockets = ProtocolTypeRouter({"websocket": LiveConsumer.as_asgi(gateway=hot_path)})
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -28,7 +32,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await run_lifespan(hot_path, scope, receive, send)
-    elif scope["type"] == "http" and not is_hot_path(scope["path"]):
+    elif scope["type"] == "websocket":
+        await sockets(scope, receive, send)
+    elif not is_hot_path(scope["path"]):
         await _console(scope, receive, send)
     else:
         await hot_path(scope, receive, send)

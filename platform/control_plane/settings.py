@@ -137,6 +137,10 @@ OCTAVO_RATE_BURST_FRACTION = env.number("OCTAVO_RATE_BURST_FRACTION", 0.1, minim
 OCTAVO_QUEUE_TIMEOUT_SECONDS = env.number("OCTAVO_QUEUE_TIMEOUT_SECONDS", 60.0, minimum=0.1, maximum=3600.0)
 OCTAVO_SHED_WAITING = env.integer("OCTAVO_SHED_WAITING", 1024, minimum=1)
 OCTAVO_LEDGER_DAYS = env.integer("OCTAVO_LEDGER_DAYS", 400, minimum=40)
+OCTAVO_MAX_SOCKETS = env.integer("OCTAVO_MAX_SOCKETS", 10_000, minimum=1)
+OCTAVO_SOCKET_ORIGINS = frozenset(
+    origin.lower().rstrip("/") for origin in env.words("OCTAVO_SOCKET_ORIGINS", [])
+)
 OCTAVO_RESPONSE_DAYS = env.number("OCTAVO_RESPONSE_DAYS", 30.0, minimum=0.01, maximum=3650.0)
 OCTAVO_LEASE_SECONDS = env.number("OCTAVO_LEASE_SECONDS", 10.0, minimum=1.0, maximum=300.0)
 OCTAVO_LEASE_RENEWAL_SECONDS = env.number("OCTAVO_LEASE_RENEWAL_SECONDS", 0.5, minimum=0.05, maximum=60.0)

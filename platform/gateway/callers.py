@@ -16,8 +16,13 @@ async def caller_of(exchange: Exchange) -> Principal:
 async def checked_caller(authorization: bytes | None, address: str) -> Principal:
     """Raises Denied."""
     principal = await confirmed(await authenticate(authorization))
+    check_standing(principal, address)
+    return principal
+
+
+def check_standing(principal: Principal, address: str) -> None:
+    """Raises Denied."""
     if principal.is_suspended:
         raise suspended()
     if not is_within(principal.allowed_networks, address):
         raise wrong_network()
-    return principal

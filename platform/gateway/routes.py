@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from gateway.chat.endpoint import chat_completions
 from gateway.completions.endpoint import completions
 from gateway.health_endpoint import health, ready
+from gateway.live.ticket_endpoint import create_ticket
 from gateway.metrics_endpoint import metrics
 from gateway.models_endpoint import list_models, show_model
 from gateway.responses.endpoint import create_response
@@ -27,6 +28,7 @@ ROUTES: dict[str, dict[str, Endpoint]] = {
     "/v1/completions": {"POST": completions},
     "/v1/models": {"GET": list_models},
     "/v1/responses": {"POST": create_response},
+    "/v1/realtime/tickets": {"POST": create_ticket},
     "/health": {"GET": health, "HEAD": health},
     "/ready": {"GET": ready, "HEAD": ready},
     "/metrics": {"GET": metrics},

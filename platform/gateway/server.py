@@ -12,13 +12,17 @@ import socket
 import structlog
 import uvicorn
 
+from gateway.limits import GENERATION_BODY_BYTES
 from gateway.transport.http_protocol import GuardedHttpProtocol
+from gateway.transport.socket_protocol import GuardedSocketProtocol
 
 APPLICATION = "control_plane.asgi:application"
 BACKLOG = 2048
 KEEP_ALIVE_S = 75
 """Longer than clients keep an idle connection, so that we don't close it under their next request."""
 GRACEFUL_SHUTDOWN_S = 5
+PING_INTERVAL_S = 20.0
+"""Of sockets; one that doesn't answer within the same time again is closed."""
 
 log = structlog.get_logger("gateway")
 
@@ -29,7 +33,11 @@ def server_config(graceful_shutdown_s: int) -> uvicorn.Config:
         APPLICATION,
         http=GuardedHttpProtocol,
         loop="uvloop",
-        ws="none",
+        ws=GuardedSocketProtocol,
+        ws_max_size=GENERATION_BODY_BYTES,
+        ws_per_message_deflate=False,
+        ws_ping_interval=PING_INTERVAL_S,
+        ws_ping_timeout=PING_INTERVAL_S,
         lifespan="on",
         interface="asgi3",
         access_log=False,

@@ -9,6 +9,7 @@ from fleet.channels import TlsFiles
 from fleet.fleet import Fleet
 from fleet.session import SessionOptions
 from fleet.tenant_shares import TenantShares
+from gateway.live.watch import SocketWatch
 from gateway.responses.cancelling import CancelCalls
 from gateway.responses.keeping import ResponseStore
 from gateway.responses.running import RunningResponses
@@ -30,6 +31,7 @@ class Services:
         self.responses = ResponseStore()
         self.running = RunningResponses()
         self.cancel_calls = CancelCalls(self.running)
+        self.sockets = SocketWatch()
 
     async def start(self) -> None:
         await self.fleet.start()
@@ -37,6 +39,7 @@ class Services:
         self.cancel_calls.start()
 
     async def stop(self) -> None:
+        await self.sockets.stop()
         await self.cancel_calls.stop()
         await self.responses.stop()
         await self.tenant_shares.stop()

@@ -10,6 +10,7 @@ from gateway.responses.request import ResponseRequest
 from gateway.runs.choice import Choice, Piece
 from gateway.runs.event_answer import Event
 from gateway.runs.token_names import chat_logprobs
+from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 from text.model_text import ModelText
 from text.tools.events import ParsedPart
@@ -27,6 +28,7 @@ class ResponseAnswer:
         self.request = request
         self.status = "in_progress"
         self.is_kept = request.is_stored
+        self.failed_with: Code | None = None
         self._text = text
         self._numbers = EventNumbers()
         self._output = OutputItems(request.number, self._numbers)
@@ -83,6 +85,7 @@ class ResponseAnswer:
         return self._end("cancelled", choice)
 
     def fail(self, denied: Denied, choice: Choice) -> list[Event]:
+        self.failed_with = denied.code
         self._error = {"code": denied.code.value, "message": denied.message}
         self._error |= {"type": SHAPES[denied.code].type, "param": denied.param}
         return self._end("failed", choice)

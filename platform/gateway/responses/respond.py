@@ -20,7 +20,7 @@ from tenants.errors import Denied
 
 async def respond(
     services: Services, caller: Caller, request: ResponseRequest, description: Description, sink: EventSink
-) -> None:
+) -> ResponseAnswer:
     """Raises Denied where the client has been told of no response yet, or wanted none of its events."""
     answer = ResponseAnswer(request, await services.texts.get(description))
     output = EventOutput(answer, sink)
@@ -36,6 +36,7 @@ async def respond(
         if request.is_stored:
             answer.is_kept = await services.responses.keep(stored(answer, caller))
     await sink.end([*events, answer.last_event()], answer.whole())
+    return answer
 
 
 def _broken_off(

@@ -20,12 +20,17 @@ class Making:
         self._task = asyncio.current_task()
 
     def cancel(self) -> None:
-        """The engine is told at once, wherever the response is on its way."""
+        """By its client. The engine is told at once, wherever the response is on its way."""
         self.is_cancelled = True
-        if self._output.run is not None:
-            self._output.run.end(Code.CLIENT_GONE)
-        elif self._task is not None:
+        if not self.end(Code.CLIENT_GONE) and self._task is not None:
             self._task.cancel()
+
+    def end(self, code: Code) -> bool:
+        """Whether there was something on an engine to end."""
+        run = self._output.run
+        if run is not None:
+            run.end(code)
+        return run is not None
 
 
 class RunningResponses:

@@ -1,0 +1,112 @@
+"""Looks after the open sockets of one process, twice a second: whose key was withdrawn, who is old or stuck.
+
+What runs on a socket passes the gate and is renewed like any request; this is for the socket itself, which
+may stay open with nothing running on it.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import structlog
+from django.conf import settings
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from admission.freshness import confirmed
+from api_keys.authentication import is_current
+from api_keys.principal import Principal
+from fleet.cancelling import cancelled
+from gateway.callers import check_standing
+from gateway.live.closing import CloseCode
+from gateway.live.metrics import OPEN_SOCKETS
+from inference_engine.contract.codes import Code
+from quotas.epochs import read_epochs
+from tenants.errors import Denied
+
+if TYPE_CHECKING:
+    from gateway.live.socket import LiveSocket
+
+log = structlog.get_logger("gateway")
+
+INTERVAL_S = 0.5
+LONGEST_LIFE_S = 60 * 60.0
+LONGEST_BLOCK_S = 30.0
+RETRY_AFTER_S = 5.0
+
+
+class SocketWatch:
+    """Belongs to one event loop."""
+
+    def __init__(self, interval_s: float = INTERVAL_S) -> None:
+        self._sockets: set[LiveSocket] = set()
+        self._of_tenant: Counter[str] = Counter()
+        self._interval_s = interval_s
+        self._closing: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def check_room(self, principal: Principal) -> None:
+        """Half of the sockets that fit are for any one tenant. Raises Denied: QUEUE_FULL."""
+        most = settings.OCTAVO_MAX_SOCKETS
+        if len(self._sockets) >= most or self._of_tenant[principal.tenant_id] >= max(1, most // 2):
+            raise Denied(Code.QUEUE_FULL, "Too many sockets are open.", retry_after_s=RETRY_AFTER_S)
+
+    def add(self, socket: "LiveSocket") -> None:
+        self._sockets.add(socket)
+        self._of_tenant[socket.principal.tenant_id] += 1
+        OPEN_SOCKETS.inc()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="socket-watch")
+
+    def drop(self, socket: "LiveSocket") -> None:
+        self._sockets.discard(socket)
+        self._of_tenant[socket.principal.tenant_id] -= 1
+        self._of_tenant += Counter()  # forgets those with none
+        OPEN_SOCKETS.dec()
+
+    async def stop(self) -> None:
+        for task in (self._task, *self._closing):
+            if task is not None:
+                await cancelled(task)
+
+    async def _run(self) -> None:
+        while self._sockets:
+            await asyncio.sleep(self._interval_s)
+            try:
+                await self._look()
+            except (RedisError, OSError, Denied) as error:
+                log.warning("socket_watch_failed", error=str(error), num_sockets=len(self._sockets))
+
+    async def _look(self) -> None:
+        self._close_old_and_stuck(time.monotonic())
+        sockets = list(self._sockets)
+        epochs = await read_epochs({socket.principal.tenant_id for socket in sockets})
+        now = timezone.now()
+        for socket in sockets:
+            principal = socket.principal
+            is_over = principal.expires_at is not None and principal.expires_at <= now
+            if is_over or epochs[principal.tenant_id] != principal.policy_epoch or not is_current(principal):
+                await self._look_again(socket)
+
+    async def _look_again(self, socket: "LiveSocket") -> None:
+        try:
+            socket.principal = await confirmed(socket.principal)
+            check_standing(socket.principal, socket.address)
+        except Denied as denied:
+            if denied.code is not Code.STORE_UNAVAILABLE:  # nobody can tell now: asked again next time
+                self._close(socket, CloseCode.ACCESS_WITHDRAWN, denied)
+
+    def _close_old_and_stuck(self, now: float) -> None:
+        for socket in list(self._sockets):
+            if now - socket.opened_at > LONGEST_LIFE_S:
+                message = f"A socket lives for {LONGEST_LIFE_S / 60:g} minutes; open another."
+                self._close(socket, CloseCode.NORMAL, Denied(Code.DEADLINE_EXCEEDED, message))
+            elif socket.sending_since is not None and now - socket.sending_since > LONGEST_BLOCK_S:
+                message = f"Nothing was read for {LONGEST_BLOCK_S:g} seconds."
+                self._close(socket, CloseCode.SLOW_READER, Denied(Code.SLOW_READER, message))
+
+    def _close(self, socket: "LiveSocket", code: CloseCode, reason: Denied) -> None:
+        task = asyncio.create_task(socket.close(code, reason))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

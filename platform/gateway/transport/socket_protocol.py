@@ -1,0 +1,42 @@
+"""uvicorn's WebSocket protocol with an end for connections whose client neither reads nor leaves."""
+
+import asyncio
+import logging
+from typing import Any
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+LINGER_S = 10.0
+"""For a close that waits in the connection's buffer."""
+
+_silent = logging.getLogger("gateway.socket_protocol")
+_silent.setLevel(logging.CRITICAL)  # no line in the log for what any client can send; ours are structured
+
+
+class GuardedSocketProtocol(WebSocketsSansIOProtocol):
+    _linger: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.logger = _silent
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+        super().connection_lost(exc)
+
+    def on_task_complete(self, task: "asyncio.Task[None]") -> None:
+        super().on_task_complete(task)
+        self._linger = self.loop.call_later(LINGER_S, self.transport.abort)
+
+    def handle_ping(self) -> None:
+        """Who sends pings and reads no pongs would have us keep them all."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.transport.abort()
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True  # refused: uvicorn would take it for forgotten
