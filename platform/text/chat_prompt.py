@@ -44,8 +44,8 @@ def render_chat(
 
 def check_size(
     messages: Sequence[Message], max_messages: int, max_bytes: int, tools: Sequence[Mapping[str, Any]] = ()
-) -> None:
-    """Each message costs a token at least, so this refuses what could never fit before any work is done."""
+) -> int:
+    """UTF-8 bytes of all texts. A message costs a token at least: what could never fit is refused at once."""
     num_bytes = sum(byte_length(json.dumps(tool, ensure_ascii=False), "tools") for tool in tools)
     for index, message in enumerate(messages):
         num_bytes += sum(byte_length(text, f"messages[{index}].content") for text in _texts(message))
@@ -55,6 +55,7 @@ def check_size(
             "messages",
             Code.CONTEXT_LENGTH_EXCEEDED,
         )
+    return num_bytes
 
 
 def byte_length(text: str, param: str) -> int:

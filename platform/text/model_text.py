@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from tokenizers import Tokenizer
@@ -27,6 +28,11 @@ ResultT = TypeVar("ResultT")
 NUM_THREADS = 2
 _threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="octavo-text")
 """Shared by all models of the process; a thread starts with the first prompt."""
+
+MAX_BYTES_AT_ONCE = 1_000
+"""A prompt up to here takes under half a millisecond, on the event loop; a longer one goes to a thread."""
+BYTES_PER_MESSAGE = 100
+"""What a template does for a message that says nothing, in bytes of one that does."""
 
 PROBE = (
     {"role": "user", "content": "What is 2 + 2?"},
@@ -89,21 +95,22 @@ class ModelText:
         template = self._template
         if template is None:
             raise PromptError(f"{self.model} has no chat template", "messages", Code.UNSUPPORTED_FEATURE)
-        check_size(messages, self.context_length, self.max_prompt_bytes, tools or ())
+        num_bytes = check_size(messages, self.context_length, self.max_prompt_bytes, tools or ())
 
         def render() -> list[int]:
             text = render_chat(template, messages, tools=tools, add_generation_prompt=add_generation_prompt)
             self._check_bytes(text, "messages")
             return self._encoder.encode_rendered(text)
 
-        return self._checked(await _in_thread(render), "messages")
+        return self._checked(await _worked(render, num_bytes + BYTES_PER_MESSAGE * len(messages)), "messages")
 
     async def encode(self, text: str) -> list[int]:
         """Prompt ids of a plain completion: nothing in `text` is a control token. Raises PromptError."""
         if not text:
             raise PromptError("prompt must not be empty", "prompt")
-        self._check_bytes(text, "prompt")
-        return self._checked(await _in_thread(lambda: self._encoder.encode_plain(text)), "prompt")
+        num_bytes = self._check_bytes(text, "prompt")
+        encode = partial(self._encoder.encode_plain, text)
+        return self._checked(await _worked(encode, num_bytes), "prompt")
 
     def stream_decoder(
         self,
@@ -134,7 +141,7 @@ class ModelText:
         """Exactly what the token stands for, special tokens included."""
         return self.vocabulary.all_bytes[token_id]
 
-    def _check_bytes(self, text: str, param: str) -> None:
+    def _check_bytes(self, text: str, param: str) -> int:
         num_bytes = byte_length(text, param)
         if num_bytes > self.max_prompt_bytes:
             raise PromptError(
@@ -143,6 +150,7 @@ class ModelText:
                 param,
                 Code.CONTEXT_LENGTH_EXCEEDED,
             )
+        return num_bytes
 
     def _checked(self, token_ids: list[int], param: str) -> list[int]:
         """A prompt leaves room for one output token at least."""
@@ -185,5 +193,8 @@ def _ids_of(tokenizer: Tokenizer, tokens: Iterable[str]) -> list[int]:
     return [token_id for token_id in ids if token_id is not None]
 
 
-async def _in_thread(work: Callable[[], ResultT]) -> ResultT:
+async def _worked(work: Callable[[], ResultT], num_bytes: int) -> ResultT:
+    """A thread for what takes long: each hand-over of the interpreter may cost other streams milliseconds."""
+    if num_bytes <= MAX_BYTES_AT_ONCE:
+        return work()
     return await asyncio.get_running_loop().run_in_executor(_threads, work)
