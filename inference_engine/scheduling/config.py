@@ -32,6 +32,8 @@ class SchedulerConfig:
     """Seconds between two tokens of a running request that prefills beside it may not exceed, by class."""
     lag: int = 0
     """Steps that may be in flight while another is planned: 0 or 1."""
+    max_draft_tokens: int = 8
+    """Tokens that a request which asks for it may guess a step; 0: none."""
     enable_prefix_cache: bool = True
     end_ids: frozenset[int] = frozenset()
 
@@ -47,6 +49,8 @@ class SchedulerConfig:
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
+        if self.max_draft_tokens < 0:
+            raise ValueError(f"max_draft_tokens is {self.max_draft_tokens}, must be at least 0")
         if self.lag not in (0, 1):
             raise ValueError(f"lag is {self.lag}, must be 0 or 1")
         if self.policy not in POLICIES:

@@ -60,6 +60,12 @@ class StepCostModel:
         per_token = max(1e-9, self._weights[2] / _SCALES[2])
         return max(0, int(spare / per_token))
 
+    def row_share(self, num_decodes: int) -> float:
+        """Between 0 and 1: how much of a step of so many decodes goes by rows, their contexts aside."""
+        by_rows = num_decodes * max(0.0, self._weights[1]) / _SCALES[1]
+        whole = max(0.0, self._weights[0]) + by_rows
+        return by_rows / whole if whole else 0.0
+
     def _gain(self, features: Vector) -> Vector:
         """How far each weight follows an error of one second; takes the step into the covariance as well."""
         spread = [_dot(row, features) for row in self._covariance]

@@ -25,9 +25,12 @@ class Pace:
         num_context = sum(request.num_scheduled for request in decodes)
         return min(max(BLOCK_SIZE, self.model.max_prefill_tokens(len(decodes), num_context, target)), most)
 
+    def row_share(self, num_decodes: int) -> float:
+        """How much of a step of so many decodes goes by rows: 0 for as long as too few were observed."""
+        return self.model.row_share(num_decodes) if self.model.is_trusted else 0.0
+
     def observe(self, plan: StepPlan, seconds: float) -> None:
-        if self._config.gap_targets:
-            self.model.observe(shape_of(plan), seconds)
+        self.model.observe(shape_of(plan), seconds)
 
     def _gap_target(self, decodes: list[Request]) -> float | None:
         targets = self._config.gap_targets
@@ -38,13 +41,13 @@ class Pace:
 
 
 def shape_of(plan: StepPlan) -> StepShape:
-    """A chunk of one token counts as a decode, whatever it is: it costs the same."""
+    """A chunk of one token counts as a decode, whatever it is, and so do its drafts: they cost the same."""
     num_decodes = num_prefill = num_context = 0
     for chunk in plan.chunks:
         size = len(chunk.token_ids)
-        if size == 1:
-            num_decodes += 1
-            num_context += chunk.start
+        if size == 1 + chunk.num_drafts:
+            num_decodes += size
+            num_context += size * chunk.start
         else:
             num_prefill += size
     return StepShape(num_decodes, num_prefill, num_context)

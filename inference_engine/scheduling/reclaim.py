@@ -75,6 +75,12 @@ class Reclaimer:
         self._kv.extend(request, 1)
         return True
 
+    def spare_block(self, request: Request) -> None:
+        """One for drafts, if any is left when every running request has grown by one."""
+        pool, num_own = self._kv.pool, len(request.block_table)
+        if pool.num_available > len(self._roster.running) and not self._is_over_limit(request, num_own, 1):
+            self._kv.extend(request, 1)
+
     def admit(self, request: Request) -> Admission:
         """Find, pin, evict and allocate all that a waiting request needs, or undo it all. A block to be
         copied needs no pin: whoever gets it meanwhile writes to it after the copy."""

@@ -17,6 +17,7 @@ from inference_engine.contract.requests import Generate, TenantShare
 
 from .applier import StepApplier
 from .config import SchedulerConfig
+from .drafting.drafter import Drafter
 from .inspection import Totals, stats
 from .intake import clamped_max_tokens, refusal, unmatched
 from .integrity import check_integrity
@@ -46,8 +47,9 @@ class Scheduler:
         self.shares = TenantShares(config.num_blocks)
         self._pace = Pace(config)
         reclaimer = Reclaimer(self.roster, self.kv, self.shares, self.totals)
-        self._planner = StepPlanner(config, self.roster, reclaimer, self._pace, self.totals)
-        self._applier = StepApplier(self.roster, self.kv, self.totals)
+        self._drafter = Drafter(config, self.roster, reclaimer, self._pace, self.totals)
+        self._planner = StepPlanner(config, self.roster, reclaimer, self._pace, self._drafter, self.totals)
+        self._applier = StepApplier(self.roster, self.kv, self._drafter, self.totals)
         self._num_arrivals = 0
         self._num_planned = 0
 
@@ -68,6 +70,7 @@ class Scheduler:
         request = self._new_request(generate)
         request.matcher = matcher
         self.roster.enter(request)
+        self._drafter.join(request)
         self.totals.num_accepted += 1
         self.totals.prompt_tokens += request.num_prompt
         return Accepted(
@@ -111,8 +114,10 @@ class Scheduler:
         return self._applier.apply(plan, result)
 
     def observe_step(self, plan: StepPlan, seconds: float) -> None:
-        """How long an applied step took: what the prefill budget is chosen by where there are gap targets."""
-        self._pace.observe(plan, seconds)
+        """How long an applied step took: what the prefill budget is chosen by where there are gap targets,
+        and what says whether drafts pay."""
+        if self.config.gap_targets or not self._drafter.is_idle:
+            self._pace.observe(plan, seconds)
 
     def set_tenant_shares(self, shares: dict[str, TenantShare]) -> None:
         """Replace the shares of the tenants named. Weights and queue limits hold from the next `add`, limits

@@ -48,7 +48,11 @@ class StepPlan(Struct, gc=False):
 
     @property
     def num_tokens(self) -> int:
-        return sum([len(chunk.token_ids) for chunk in self.chunks])
+        return num_tokens(self.chunks)
+
+
+def num_tokens(chunks: list[ScheduledChunk]) -> int:
+    return sum([len(chunk.token_ids) for chunk in chunks])
 
 
 class SampledToken(Struct, gc=False):

@@ -26,7 +26,7 @@ VARIABLES = {
 """Where a variable isn't simply OCTAVO_ and the field's name: shared with other processes, or too general."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-_NOT_NEGATIVE = ("grammar_threads", "drain_s", "stall_s", "fake_step_ms", "fake_token_us")
+_NOT_NEGATIVE = ("max_draft_tokens", "grammar_threads", "drain_s", "stall_s", "fake_step_ms", "fake_token_us")
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 _POSITIVE = (
@@ -58,6 +58,7 @@ class Settings:
     backend: Annotated[str, "attention backend: auto, reference, cpu"] = "auto"
     dtype: Annotated[str, "auto, bfloat16 or float32"] = "auto"
     threads: Annotated[int | None, "matrix threads; default: one a core"] = None
+    context_length: Annotated[int | None, "tokens of prompt and output; default: what the model allows"] = None
     kv_bytes: Annotated[int | None, "size of the KV pool; default: from the memory there is"] = None
     num_blocks: Annotated[int | None, "KV blocks, instead of bytes"] = None
     max_running: Annotated[int, "requests that may hold KV blocks at once"] = 64
@@ -67,6 +68,7 @@ class Settings:
     policy: Annotated[str, "who goes next: fair, fcfs or priority"] = "fair"
     prefix_cache: Annotated[bool, "reuse KV blocks of equal prompts of one tenant"] = True
     lag: Annotated[int, "steps that planning may run ahead of results: 0 or 1"] = 0
+    max_draft_tokens: Annotated[int, "tokens a step that a request may guess by prompt lookup; 0: none"] = 8
     grammar_threads: Annotated[int, "threads that compile grammars; 0: no structured output"] = 2
 
     outbox_frames: Annotated[int, "unsent frames of one session before its requests are aborted"] = 1024
@@ -96,6 +98,8 @@ class Settings:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1")
+        if self.context_length is not None and self.context_length < 1:
+            raise SettingsError("context_length must be at least 1")
         for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name} must not be negative")

@@ -74,6 +74,7 @@ def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Lo
         files.directory,
         backend=settings.backend,
         dtype=settings.dtype,
+        context_length=files.context_length,
         kv_bytes=settings.kv_bytes,
         num_blocks=settings.num_blocks,
         max_running=settings.max_running,
@@ -140,6 +141,7 @@ def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> 
         max_waiting=settings.max_waiting,
         policy=settings.policy,
         lag=settings.lag,
+        max_draft_tokens=settings.max_draft_tokens,
         enable_prefix_cache=settings.prefix_cache,
         end_ids=frozenset(files.end_ids),
     )

@@ -18,7 +18,8 @@ def kv_of(previous: int, token_id: int) -> int:
 
 
 def next_token(kv: Sequence[int], seed: int, vocab_size: int) -> int:
-    return hash((seed, *kv)) % vocab_size
+    """Odd seeds write two tokens only, so that drafts by prompt lookup are often right."""
+    return hash((seed, *kv)) % (2 if seed % 2 else vocab_size)
 
 
 class Transcript:

@@ -47,12 +47,25 @@ class FakeRunner:
         seconds = self._speed.step_ms / 1e3 + self._speed.token_us / 1e6 * plan.num_tokens
         if seconds > 0:
             time.sleep(seconds)
-        sampled = [self._sample(chunk) if chunk.samples else None for chunk in plan.chunks]
-        return StepResult(sampled, _prompt_logprobs(plan))
+        result = StepResult([None] * len(plan.chunks), prompt_logprobs=_prompt_logprobs(plan))
+        for index, chunk in enumerate(plan.chunks):
+            if chunk.num_drafts:
+                result.verified[index] = self._verified(chunk)
+            elif chunk.samples:
+                result.sampled[index] = self._sample(chunk.request, chunk.start + len(chunk.token_ids))
+        return result
 
-    def _sample(self, chunk: ScheduledChunk) -> SampledToken:
-        request = chunk.request
-        position = chunk.start + len(chunk.token_ids)
+    def _verified(self, chunk: ScheduledChunk) -> list[SampledToken]:
+        """One token, and another behind each draft that is what was sampled."""
+        request, position = chunk.request, chunk.start + len(chunk.token_ids) - chunk.num_drafts
+        held = [self._sample(request, position)]
+        for draft_id in chunk.token_ids[-chunk.num_drafts :]:
+            if held[-1].token_id != draft_id:
+                break
+            held.append(self._sample(request, position + len(held)))
+        return held
+
+    def _sample(self, request: Request, position: int) -> SampledToken:
         if self._ends(position - len(request.prompt_ids)):
             return self._with_logprobs(request, self._end_id or 0, position)
         return self._with_logprobs(request, self._ids[_draw(request, position) % len(self._ids)], position)

@@ -40,22 +40,35 @@ class PagedMemory:
     def run(self, plan: StepPlan) -> StepResult:
         for source, target in plan.copies:
             self._pages[target] = list(self._pages[source])
-        results = [self._run_chunk(chunk) for chunk in plan.chunks]
-        self._just_sampled = {
-            chunk.request.arrival: result.token_id
-            for chunk, result in zip(plan.chunks, results, strict=True)
-            if result is not None
-        }
-        return StepResult(results)
+        result = StepResult([None] * len(plan.chunks))
+        just_sampled: dict[int, int] = {}
+        for index, chunk in enumerate(plan.chunks):
+            self._compute(chunk)
+            if chunk.num_drafts:
+                result.verified[index] = self._verified(chunk)
+            elif chunk.samples:
+                token = self._sample(chunk, len(chunk.token_ids))
+                result.sampled[index], just_sampled[chunk.request.arrival] = token, token.token_id
+        self._just_sampled = just_sampled
+        return result
 
-    def _run_chunk(self, chunk: ScheduledChunk) -> SampledToken | None:
-        request = chunk.request
+    def _compute(self, chunk: ScheduledChunk) -> None:
         for offset, token_id in enumerate(chunk.token_ids):
-            known = self._just_sampled[request.arrival] if token_id == PENDING_TOKEN else token_id
+            known = self._just_sampled[chunk.request.arrival] if token_id == PENDING_TOKEN else token_id
             self._write(chunk, chunk.start + offset, known)
-        if not chunk.samples:
-            return None
-        end = chunk.start + len(chunk.token_ids)
+
+    def _verified(self, chunk: ScheduledChunk) -> list[SampledToken]:
+        """Tokens for as long as each was sampled from drafts that were right."""
+        held: list[SampledToken] = []
+        for count in range(len(chunk.token_ids) - chunk.num_drafts, len(chunk.token_ids) + 1):
+            held.append(self._sample(chunk, count))
+            if held[-1].failure or held[-1].token_id not in chunk.token_ids[count : count + 1]:
+                break
+        return held
+
+    def _sample(self, chunk: ScheduledChunk, count: int) -> SampledToken:
+        """Behind the first `count` tokens of the chunk."""
+        request, end = chunk.request, chunk.start + count
         if self._fails_at(request) == end:
             return SampledToken(0, failure=Code.NON_FINITE_LOGITS)
         token_id = next_token(self._read_all(chunk.block_table, end), request.sampling.seed, self._vocab_size)

@@ -11,6 +11,8 @@ def check_plan(plan: StepPlan, config: SchedulerConfig) -> None:
     """Raises BrokenInvariant."""
     if len({chunk.request.arrival for chunk in plan.chunks}) != len(plan.chunks) or not plan.chunks:
         raise BrokenInvariant(f"step {plan.step}: no chunk, or two of one request")
+    if sum(chunk.num_sampled for chunk in plan.chunks) > config.max_running:
+        raise BrokenInvariant(f"step {plan.step}: more rows are sampled than requests may run")
     if plan.num_tokens > config.max_step_tokens:
         raise BrokenInvariant(f"step {plan.step}: {plan.num_tokens} tokens")
     targets = [target for _, target in plan.copies]
@@ -27,7 +29,9 @@ def _check_chunk(chunk: ScheduledChunk, config: SchedulerConfig) -> None:
         raise BrokenInvariant(f"{chunk} is scheduled and doesn't run")
     if not chunk.token_ids or end > len(chunk.block_table) * BLOCK_SIZE or end > config.context_length:
         raise BrokenInvariant(f"{chunk} is empty, or has positions without a block")
-    for offset, token_id in enumerate(chunk.token_ids):
+    if chunk.num_drafts and not (chunk.samples and chunk.num_drafts < len(chunk.token_ids)):
+        raise BrokenInvariant(f"{chunk} has drafts behind nothing")
+    for offset, token_id in enumerate(chunk.token_ids[: len(chunk.token_ids) - chunk.num_drafts]):
         is_pending = token_id == PENDING_TOKEN
         if is_pending and (not config.lag or not chunk.samples or offset != len(chunk.token_ids) - 1):
             raise BrokenInvariant(f"{chunk} has a pending token where none can be")

@@ -37,6 +37,7 @@ class Traffic:
                 min_tokens=draw.choice((0, 0, 4)),
                 stop_token_ids=draw.choice(((), (), (), (5,))),
                 ignore_eos=draw.random() < 0.8,
+                num_draft_tokens=draw.choice((0, 0, 1, 3, 8)),
             ),
             tenant_id=draw.choice(TENANTS),
             key_id=draw.choice(("k", "l")),

@@ -1,9 +1,9 @@
 """Long random runs of the scheduler: `python -m inference_engine.simulation.scheduler_driver --steps
 1000000`.
 
-Tiny pools, every policy, tenants with limits and weights, classes, groups that fork, shared prefixes, aborts
-and failures, all on the chain model, where a wrong page table gives a wrong token. One line of figures a lag,
-then one JSON object; exits with 1 and the seed at the first broken invariant.
+Tiny pools, every policy, tenants with limits and weights, classes, groups that fork, shared prefixes, drafts,
+aborts and failures, all on the chain model, where a wrong page table gives a wrong token. One line of figures
+a lag, then one JSON object; exits with 1 and the seed at the first broken invariant.
 """
 
 import argparse
@@ -34,6 +34,8 @@ TOLD = (
     "num_computed_tokens",
     "num_recomputed_tokens",
     "cached_prompt_tokens",
+    "num_drafted_tokens",
+    "num_accepted_tokens",
 )
 
 
@@ -51,6 +53,7 @@ def draw_config(draw: random.Random, lag: int, policy: str) -> SchedulerConfig:
         policy=policy,
         ageing_tokens=draw.choice((50, 500, 5_000)),
         lag=lag,
+        max_draft_tokens=draw.choice((0, 4, 8)),
         enable_prefix_cache=draw.random() < 0.8,
         end_ids=END_IDS,
     )
