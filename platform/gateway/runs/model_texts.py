@@ -48,7 +48,7 @@ async def _build(description: Description) -> ModelText:
 
 
 def spare_what_is_loaded() -> None:
-    """Modules and vocabularies stay until the process ends: looking through them all for garbage takes 80 ms, in
+    """Modules and vocabularies stay to the end: looking through them all for garbage takes 80 ms, in
     which every stream stands still.
     """
     gc.collect()
