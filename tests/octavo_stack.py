@@ -25,7 +25,7 @@ from tenants.services import create_tenant
 keys = {}
 for name in ("alice", "bob", "charlie"):
     tenant = create_tenant(name=name, slug=name)
-    keys[name] = create_key(tenant, "test")[1]
+    keys[name] = create_key(tenant, "test", scopes=["inference", "batch"])[1]
 print(json.dumps(keys))
 """
 
@@ -72,6 +72,14 @@ class Stack:
 
     def start_ledger_writer(self) -> None:
         self._start("ledger", "django", "ledger_writer")
+
+    def start_worker(self, *flags: str, name: str = "worker", concurrency: int = 3) -> None:
+        """For files and batches; a group of its own, so that its children can be killed with it."""
+        common = ["-A", "control_plane.celery", "worker", "--loglevel", "INFO"]
+        self._start(name, "celery", *common, "-c", str(concurrency), "-n", f"{name}@%h", *flags)
+
+    def start_beat(self) -> None:
+        self._start("beat", "celery", "-A", "control_plane.celery", "beat", "--schedule", "")
 
     def start_gateway(self) -> None:
         self.port = self.port or free_port()

@@ -15,13 +15,20 @@ django_application: Any = get_asgi_application()  # before the imports below: it
 
 from channels.routing import ProtocolTypeRouter  # noqa: E402
 
+from bulk.http.door import Door  # noqa: E402
+from bulk.http.paths import FILES, is_bulk_path  # noqa: E402
+from bulk.limits import MAX_FILE_BYTES, MULTIPART_BYTES  # noqa: E402
 from control_plane.body_limit import BodyLimit  # noqa: E402
 from control_plane.lifespan import run_lifespan  # noqa: E402
 from control_plane.routing import is_hot_path, is_loopback  # noqa: E402
 from gateway.application import application as hot_path  # noqa: E402
 from gateway.live.consumer import LiveConsumer  # noqa: E402
 
+UPLOAD_TIMEOUT_S = 600.0
+
 console_application = BodyLimit(django_application)
+bulk_application = Door(console_application)
+upload_application = Door(BodyLimit(django_application, MAX_FILE_BYTES + MULTIPART_BYTES, UPLOAD_TIMEOUT_S))
 sockets = ProtocolTypeRouter({"websocket": LiveConsumer.as_asgi(gateway=hot_path)})
 
 Scope = MutableMapping[str, Any]
@@ -34,6 +41,9 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await run_lifespan(hot_path, scope, receive, send)
     elif scope["type"] == "websocket":
         await sockets(scope, receive, send)
+    elif is_bulk_path(scope["path"]):
+        is_upload = scope["path"] == FILES and scope["method"] == "POST"
+        await (upload_application if is_upload else bulk_application)(scope, receive, send)
     elif not is_hot_path(scope["path"]):
         await _console(scope, receive, send)
     else:

@@ -1,12 +1,14 @@
 """A cap on the bytes and the time of a request's body, ahead of Django, which stores a whole body first."""
 
 import asyncio
+import contextlib
+import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import msgspec
 
-from gateway.errors import SHAPES, error_object
+from gateway.errors import SHAPES, error_headers, error_object
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
@@ -17,6 +19,8 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 MAX_BODY_BYTES = 1024 * 1024
 BODY_TIMEOUT_S = 30.0
+DRAIN_BYTES = 512 * 1024 * 1024
+DRAIN_S = 20.0
 
 
 class BodyLimit:
@@ -34,6 +38,7 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if _declared_length(scope) > self._max_bytes:
+            await _drain(receive)
             await self._refuse_large(send)
             return
         body = _Body(receive, self._max_bytes, asyncio.get_running_loop().time() + self._timeout_s)
@@ -42,6 +47,7 @@ class BodyLimit:
         if answer.has_begun:
             return
         if body.is_large:
+            await _drain(receive)
             await self._refuse_large(send)
         elif body.is_late:
             message = f"The body did not arrive within {self._timeout_s:g} seconds."
@@ -97,13 +103,29 @@ def _declared_length(scope: Message) -> int:
     return 0
 
 
+async def _drain(receive: Receive) -> None:
+    """Drop what still comes: a client whose connection closes while it sends may never read why."""
+    num_bytes = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while num_bytes < DRAIN_BYTES:
+                message = await receive()
+                num_bytes += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
 async def _refuse(send: Send, code: Code, message: str) -> None:
-    """The connection ends: the rest of the body is still on its way."""
-    body = msgspec.json.encode(error_object(Denied(code, message)))
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-    ]
+    """The connection ends: the rest of the body may still be on its way."""
+    denied = Denied(code, message)
+    body = msgspec.json.encode(error_object(denied))
+    named = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        "x-request-id": f"req_{secrets.token_hex(12)}",
+        **error_headers(denied),
+    }
+    headers = [(name.encode(), value.encode()) for name, value in named.items()]
     await send({"type": "http.response.start", "status": SHAPES[code].status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

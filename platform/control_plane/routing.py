@@ -3,12 +3,14 @@
 from ipaddress import ip_address
 from typing import Any
 
+from bulk.http.paths import is_bulk_path
+
 HOT_PATHS = frozenset({"/v1", "/health", "/ready", "/metrics"})
 
 
 def is_hot_path(path: str) -> bool:
     """For the generation application rather than Django; whatever else is under /v1/ is its 404."""
-    return path in HOT_PATHS or path.startswith("/v1/")
+    return path in HOT_PATHS or (path.startswith("/v1/") and not is_bulk_path(path))
 
 
 def is_loopback(server: Any) -> bool:

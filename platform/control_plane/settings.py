@@ -4,6 +4,7 @@ from pathlib import Path
 
 from console.navigation import UNFOLD
 from control_plane.env import Environment, database
+from control_plane.file_storage import files_storage
 from control_plane.log_format import configure_structlog, logging_config
 from control_plane.secret_key import secret_key_from_file
 from management.rest_settings import REST_FRAMEWORK, SPECTACULAR_SETTINGS
@@ -47,6 +48,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "audit.origin.OriginMiddleware",
+    "bulk.http.entry.BulkMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "console.content_policy.ContentPolicyMiddleware",
@@ -122,6 +124,24 @@ CHANNEL_LAYERS = {
         "CONFIG": {"hosts": [REDIS_URL], "prefix": "octavo:channels"},
     }
 }
+
+# Files and batches. The broker may be a Redis of its own.
+OCTAVO_BROKER_URL = env.text("OCTAVO_BROKER_URL") or REDIS_URL
+OCTAVO_BROKER_VISIBILITY_SECONDS = env.integer("OCTAVO_BROKER_VISIBILITY_SECONDS", 600, minimum=1)
+OCTAVO_BULK_CHUNKS = env.integer("OCTAVO_BULK_CHUNKS", 2, minimum=1, maximum=1000)
+OCTAVO_BULK_LEASE_SECONDS = env.number("OCTAVO_BULK_LEASE_SECONDS", 15.0, minimum=1.0, maximum=600.0)
+OCTAVO_FILE_DAYS = env.integer("OCTAVO_FILE_DAYS", 30, minimum=0)
+OCTAVO_FILE_BYTES_PER_TENANT = env.integer(
+    "OCTAVO_FILE_BYTES_PER_TENANT", 10 * 10**9, minimum=1, maximum=10**15
+)
+OCTAVO_BATCHES_PER_TENANT = env.integer("OCTAVO_BATCHES_PER_TENANT", 32, minimum=1)
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "files": files_storage(env, OCTAVO_HOME / "files"),
+}
+FILE_UPLOAD_TEMP_DIR = OCTAVO_HOME / "tmp"
+FILE_UPLOAD_TEMP_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 # Mutual TLS with engines on other machines; the engine reads the same names.
 OCTAVO_TLS_CERT = env.text("OCTAVO_TLS_CERT")

@@ -1,0 +1,22 @@
+"""Reads of batches. Another tenant's isn't there."""
+
+from django.db.models import QuerySet
+
+from bulk.models import OPEN, Batch
+
+
+def batches_of(tenant_id: int) -> QuerySet[Batch]:
+    """Newest first."""
+    return with_files(Batch.objects.filter(tenant_id=tenant_id)).order_by("-id")
+
+
+def with_files(batches: QuerySet[Batch]) -> QuerySet[Batch]:
+    return batches.select_related("input_file", "output_file", "error_file")
+
+
+def find_batch(tenant_id: int, public_id: str) -> Batch | None:
+    return batches_of(tenant_id).filter(public_id=public_id).first()
+
+
+def num_open(tenant_id: int) -> int:
+    return Batch.objects.filter(tenant_id=tenant_id, status__in=OPEN).count()

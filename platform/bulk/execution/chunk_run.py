@@ -1,0 +1,67 @@
+"""One chunk's task on the event loop: its lines side by side, its claim kept alive meanwhile."""
+
+import asyncio
+import time
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
+
+from bulk.execution.claiming import Claim, claim_chunk, end_claim, renew_claim
+from bulk.execution.database import in_database
+from bulk.execution.keeping import Keeper
+from bulk.execution.line_run import LineRunner, NotNow
+from bulk.files.storage import local_path
+from gateway.services import Services
+
+log = structlog.get_logger(__name__)
+
+BEGINS_WITHIN_S = 30.0
+"""Attempts begin within this time; what has to wait for longer goes back to the database."""
+LONGEST_PAUSE_S = 60.0
+RENEWALS_A_LEASE = 3
+
+
+async def run_chunk(services: Services, keeper: Keeper, chunk_pk: int) -> bool:
+    """Whether the chunk is done. Nothing happens if others are at it. Raises StorageUnavailable."""
+    claim = await in_database(claim_chunk, chunk_pk)
+    if claim is None:
+        return False
+    not_before: datetime | None = None
+    try:
+        path = await asyncio.to_thread(local_path, claim.input_file)
+        runner = LineRunner(services, keeper, claim, path, time.monotonic() + BEGINS_WITHIN_S)
+        not_before = await _run_lines(claim, runner)
+    finally:
+        is_done = await in_database(end_claim, claim, not_before)
+    return is_done
+
+
+async def _run_lines(claim: Claim, runner: LineRunner) -> datetime | None:
+    """When what couldn't begin may try again."""
+    tasks = [asyncio.create_task(runner.run(line)) for line in claim.lines]
+    renewing = asyncio.create_task(_renew_until_ended(claim))
+    try:
+        await asyncio.wait(
+            [asyncio.gather(*tasks, return_exceptions=True), renewing], return_when="FIRST_COMPLETED"
+        )
+    finally:
+        renewing.cancel()
+        for task in tasks:
+            task.cancel()
+        endings = await asyncio.gather(*tasks, return_exceptions=True)
+    pauses = [ending.seconds for ending in endings if isinstance(ending, NotNow)]
+    return timezone.now() + timedelta(seconds=min(*pauses, LONGEST_PAUSE_S)) if pauses else None
+
+
+async def _renew_until_ended(claim: Claim) -> None:
+    """Returns when the batch isn't to go on."""
+    while True:
+        await asyncio.sleep(settings.OCTAVO_BULK_LEASE_SECONDS / RENEWALS_A_LEASE)
+        try:
+            if not await in_database(renew_claim, claim):
+                return
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("claim_not_renewed", batch=claim.batch_id, error=str(error))

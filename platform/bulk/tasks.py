@@ -1,0 +1,59 @@
+"""Celery's tasks. Each may come twice, late, or not at all: what they call sees to that."""
+
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_process_shutdown
+
+from bulk.announcing import FINISH, RUN_CHUNK, VALIDATE, announce_finish
+from bulk.batches.finishing import finish_batch
+from bulk.batches.validation import validate_batch
+from bulk.execution.chunk_run import run_chunk
+from bulk.execution.dispatching import dispatch
+from bulk.execution.event_loop import loop_thread, stop_loop_thread
+from bulk.files.services import purge_files
+from bulk.models import Chunk
+from bulk.sweeping import sweep
+
+
+@shared_task(name=VALIDATE)
+def validate(batch_pk: int) -> None:
+    if validate_batch(batch_pk):
+        dispatch()
+
+
+@shared_task(name=RUN_CHUNK)
+def run(chunk_pk: int) -> None:
+    worker = loop_thread()
+    is_done = worker.run(run_chunk(worker.services, worker.keeper, chunk_pk))
+    dispatch()
+    if is_done:
+        _finish_after(chunk_pk)
+
+
+def _finish_after(chunk_pk: int) -> None:
+    batch_pk = Chunk.objects.values_list("batch_id", flat=True).get(pk=chunk_pk)
+    if not Chunk.objects.filter(batch_id=batch_pk, is_done=False).exists():
+        announce_finish(batch_pk)
+
+
+@shared_task(name=FINISH)
+def finish(batch_pk: int) -> None:
+    if finish_batch(batch_pk):
+        dispatch()
+
+
+@shared_task(name="bulk.sweep")
+def sweep_lost_work() -> None:
+    sweep()
+
+
+@shared_task(name="bulk.purge")
+def purge() -> None:
+    while purge_files():
+        pass
+
+
+@worker_process_shutdown.connect
+def _stop(**_: Any) -> None:
+    stop_loop_thread()
