@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from inference_engine.contract.codes import Code
 
@@ -27,7 +28,38 @@ def render_chat(
     """`tools` as OpenAI's interface has them. Raises PromptError."""
     if not messages:
         raise PromptError("messages must hold at least one message", "messages")
-    shaped = [_shaped(message, index, template) for index, message in enumerate(messages)]
+    first, *others = _ways_to_tell_calls(template, messages)
+    try:
+        return _render(template, messages, tools, add_generation_prompt, first)
+    except PromptError as error:
+        for way in others:
+            with suppress(PromptError):
+                return _render(template, messages, tools, add_generation_prompt, way)
+        raise error
+
+
+class _CallsAs(NamedTuple):
+    objects: bool = True
+    """Arguments as the objects they are, or as the text that clients send."""
+    null_content: bool = False
+
+
+def _ways_to_tell_calls(template: ChatTemplate, messages: Sequence[Message]) -> list[_CallsAs]:
+    """Templates differ in what they take; the likely way comes first."""
+    if not any(message.get("tool_calls") for message in messages):
+        return [_CallsAs()]
+    contents = (True, False) if template.asks_for_null else (False,)
+    return [_CallsAs(objects, null) for null in contents for objects in (True, False)]
+
+
+def _render(
+    template: ChatTemplate,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None,
+    add_generation_prompt: bool,
+    way: _CallsAs,
+) -> TrackedText:
+    shaped = [_shaped(message, index, template, way) for index, message in enumerate(messages)]
     if not template.knows_calls:
         shaped = written_out(shaped)
     if tools and not template.knows_tools:
@@ -74,7 +106,7 @@ def _texts(message: Message) -> list[str]:
     return [part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
 
 
-def _shaped(message: Message, index: int, template: ChatTemplate) -> dict[str, Any]:
+def _shaped(message: Message, index: int, template: ChatTemplate, way: _CallsAs) -> dict[str, Any]:
     role = message.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise PromptError(f"role must be one of {', '.join(ROLES)}", f"messages[{index}].role")
@@ -83,8 +115,11 @@ def _shaped(message: Message, index: int, template: ChatTemplate) -> dict[str, A
     shaped = {key: value for key, value in message.items() if value is not None}
     shaped["role"] = ROLES[role]
     shaped["content"] = _content(message, index)
-    if isinstance(shaped.get("tool_calls"), list):
-        shaped["tool_calls"] = [_tool_call(call) for call in shaped["tool_calls"]]
+    if shaped.get("tool_calls"):
+        if way.objects:
+            shaped["tool_calls"] = [_tool_call(call) for call in shaped["tool_calls"]]
+        if way.null_content and not shaped["content"]:
+            shaped["content"] = None
     return shaped
 
 

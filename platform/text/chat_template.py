@@ -1,5 +1,6 @@
 """A model's own chat template, compiled once and rendered with track of which words are its own."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from .template_literals import mark_literals
 from .tracked_text import TrackedText
 
 MAX_SECONDS = 2.0
+_NULL_CONTENT = re.compile(r"""content['"\]]*\s+is\s+(not\s+)?none""")
 _TEMPLATE_FAULTS = (
     TemplateError,
     ArithmeticError,
@@ -34,6 +36,8 @@ class ChatTemplate:
         self._template, variables = _compile(self.environment, source)
         self.knows_tools = "tools" in variables
         self.knows_calls = "tool_calls" in source
+        self.asks_for_null = _NULL_CONTENT.search(source) is not None
+        """Whether it tells calls by a content of null."""
 
     @cached_property
     def takes_system(self) -> bool:

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
+from inference_engine.contract.tokenizer_file import tokenizer_of
 
 from .chat_prompt import Message, byte_length, check_size, render_chat
 from .chat_template import ChatTemplate
@@ -70,9 +71,10 @@ class ModelText:
     def from_description(cls, description: Description) -> "ModelText":
         """Raises ModelTextError."""
         try:
-            parsed = json.loads(description.tokenizer_json)
-            tokenizer = Tokenizer.from_buffer(description.tokenizer_json)
-            encoder = PromptEncoder(description.tokenizer_json)
+            file = tokenizer_of(description)
+            parsed = json.loads(file)
+            tokenizer = Tokenizer.from_buffer(file)
+            encoder = PromptEncoder(file)
             table = token_table(parsed, tokenizer, description.vocab_size)
         except ModelTextError:
             raise

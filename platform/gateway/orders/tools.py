@@ -33,10 +33,11 @@ class Function:
 
     def shown(self) -> dict[str, Any]:
         """As chat templates are written for it."""
-        function: dict[str, Any] = {"name": self.name}
-        if self.description is not None:
-            function["description"] = self.description
-        function["parameters"] = self.parameters or NO_ARGUMENTS
+        function = {
+            "name": self.name,
+            "description": self.description or "",
+            "parameters": self.parameters or NO_ARGUMENTS,
+        }
         return {"type": "function", "function": function}
 
 

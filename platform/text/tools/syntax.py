@@ -133,6 +133,6 @@ def syntax_of(template: str | None, *, knows_tools: bool, setting: str = "") -> 
         return MISTRAL_ARGS if "[ARGS]" in source else MISTRAL
     if "<tool_call>" in source or not knows_tools:
         return HERMES
-    if "<|python_tag|>" in source or '"parameters"' in source:
+    if "<|python_tag|>" in source or "ipython" in source:
         return LLAMA3
     return JSON
