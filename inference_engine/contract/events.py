@@ -88,6 +88,8 @@ class Description(Message, frozen=True, tag="description", kw_only=True):
     revision: str
     """SHA-256 over the weight files: replay needs an equal one."""
     tokenizer_json: bytes
+    """Empty where it is packed; `tokenizer_file.tokenizer_of` gives it either way."""
+    tokenizer_zlib: bytes = b""
     tokenizer_hash: str
     chat_template: str | None = None
     tool_syntax: str = ""

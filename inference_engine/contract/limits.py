@@ -6,6 +6,11 @@ BLOCK_SIZE = 16
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 """Largest encoded frame either side accepts; a prompt of 1M token ids is about 5 MB."""
 
+MAX_PLAIN_TOKENIZER_BYTES = MAX_FRAME_BYTES // 2
+"""A larger tokenizer.json is packed before it travels."""
+MAX_TOKENIZER_BYTES = 256 * 1024 * 1024
+"""The largest that is unpacked: nine times that of a vocabulary of 262,144."""
+
 MAX_PROMPT_TOKENS = 1_048_576
 MAX_TOP_LOGPROBS = 20
 MAX_STOP_TOKEN_IDS = 128

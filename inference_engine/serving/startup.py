@@ -12,6 +12,7 @@ from inference_engine.constraints.compiling import Compiler
 from inference_engine.constraints.vocabulary import UnsupportedTokenizer, Vocabulary, load_vocabulary
 from inference_engine.contract.events import Description
 from inference_engine.contract.limits import BLOCK_SIZE, MAX_FRAME_BYTES
+from inference_engine.contract.tokenizer_file import packed
 from inference_engine.contract.wire import engine_frame
 from inference_engine.execution.environment import prepare_environment
 from inference_engine.execution.model_files import ModelFiles
@@ -116,7 +117,7 @@ def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Descripti
     }
     if settings.model_name:
         fields["model"] = settings.model_name
-    description = Description(**fields)
+    description = packed(Description(**fields))
     size = len(engine_frame([description], step=0, has_work=False))
     if size > MAX_FRAME_BYTES:
         raise StartupError(

@@ -151,6 +151,7 @@ FROM_ENGINE: dict[str, EngineMessage] = {
         model="smollm2",
         revision="sha",
         tokenizer_json=b'{"version":"1.0"}',
+        tokenizer_zlib=b"packed",
         tokenizer_hash="hash",
         chat_template="{{ messages }}",
         tool_syntax="hermes",

@@ -1,6 +1,7 @@
 """What is made of settings and model files, and that the torch-free half stays so."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -44,7 +45,7 @@ def test_the_description_tells_the_largest_request_and_what_it_is_called(setting
 
 
 def test_a_description_that_could_not_be_sent_stops_the_start(settings: Settings) -> None:
-    files = replace(load_model_files(settings.model_dir), tokenizer_json=b" " * MAX_FRAME_BYTES)
+    files = replace(load_model_files(settings.model_dir), tokenizer_json=os.urandom(MAX_FRAME_BYTES))
     with pytest.raises(StartupError, match="too large"):
         describe(settings, files, load_runner(settings, files, lambda stage, done, total: None))
 

@@ -3,8 +3,10 @@
 import asyncio
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from inference_engine.contract.codes import Code
@@ -153,3 +155,19 @@ def test_text_needs_neither_torch_nor_transformers(smollm2_dir: Path) -> None:
         timeout=120,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+
+
+async def test_a_packed_tokenizer_gives_the_same_text_work() -> None:
+    plain = description(byte_level_tokenizer())
+    small = zlib.compress(plain.tokenizer_json)
+    packed = msgspec.structs.replace(plain, tokenizer_json=b"", tokenizer_zlib=small)
+    first, second = (ModelText.from_description(each) for each in (plain, packed))
+    assert await first.encode("hello") == await second.encode("hello") != []
+
+
+def test_a_packed_tokenizer_that_is_none_is_a_model_text_error() -> None:
+    broken = msgspec.structs.replace(
+        description(byte_level_tokenizer()), tokenizer_json=b"", tokenizer_zlib=b"?"
+    )
+    with pytest.raises(ModelTextError, match="tokenizer"):
+        ModelText.from_description(broken)
