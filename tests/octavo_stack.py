@@ -75,7 +75,7 @@ class Stack:
 
     def start_worker(self, *flags: str, name: str = "worker", concurrency: int = 3) -> None:
         """For files and batches; a group of its own, so that its children can be killed with it."""
-        common = ["-A", "control_plane.celery", "worker", "--loglevel", "INFO"]
+        common = ["-A", "control_plane.celery", "worker", "--include", "bulk.tasks", "--loglevel", "INFO"]
         self._start(name, "celery", *common, "-c", str(concurrency), "-n", f"{name}@%h", *flags)
 
     def start_beat(self) -> None:

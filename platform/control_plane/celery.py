@@ -60,4 +60,3 @@ app.conf.update(
         "purge": _periodic("bulk.purge", PURGE_EVERY_S),
     },
 )
-app.autodiscover_tasks(["bulk"])

@@ -41,7 +41,7 @@ class LineOutput:
         self._answer, self._order, self._keeper = answer, order, keeper
         self._collected: list[Collected] = []
 
-    def admitted(self, admission: Admission) -> None:
+    async def admitted(self, admission: Admission) -> None:
         self._admission = admission
         admission.patience_s = PATIENCE_S
         admission.bill_nothing_yet()
