@@ -37,6 +37,8 @@ class NativeDecoder:
             table[:, 0].contiguous() for table in (model.rotary_emb.cos, model.rotary_emb.signed_sin)
         ]
         self._scale: float = attentions[0].scaling
+        self._num_heads: int = attentions[0].num_heads
+        self._inner_width: int = model.layers[0].mlp.inner_width
         self._windows: list[int] = [attention.sliding_window or 0 for attention in attentions]
 
     @classmethod
@@ -68,6 +70,8 @@ class NativeDecoder:
             *self._tables,
             self._scale,
             self._windows,
+            self._num_heads,
+            self._inner_width,
         )
         return states
 

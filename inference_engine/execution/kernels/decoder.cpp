@@ -2,8 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include "packed_weight.h"
 #include "paged_attention.h"
-#include "products.h"
 #include "rowwise.h"
 #include "spread.h"
 
@@ -18,13 +18,6 @@ constexpr size_t kWeightsEach = 6;
 
 const bf16* bits(const at::Tensor& tensor) { return static_cast<const bf16*>(tensor.const_data_ptr()); }
 bf16* mutable_bits(const at::Tensor& tensor) { return static_cast<bf16*>(tensor.mutable_data_ptr()); }
-
-Weight weight_of(const at::Tensor& packed, int64_t inputs, int64_t outputs) {
-  TORCH_CHECK(packed.scalar_type() == at::kBFloat16 && packed.is_contiguous() &&
-                  packed.numel() == inputs * outputs && outputs % kPanel == 0 && inputs % 2 == 0,
-              "not a packed weight of ", outputs, " outputs and ", inputs, " inputs");
-  return {bits(packed), inputs, outputs};
-}
 
 const float* norm_of(const at::Tensor& weight, int64_t width) {
   TORCH_CHECK(weight.scalar_type() == at::kFloat && weight.is_contiguous() && weight.numel() == width,
@@ -61,19 +54,23 @@ class Rows {
     for (int64_t i = 0; i < num_ * width_; ++i) residual[i] = to_float(source[i]);
   }
 
-  void normalise(const float* weight, float eps) {
+  // in_int8: the product that follows wants its rows so.
+  void normalise(const float* weight, float eps, bool in_int8) {
     const float* residual = residual_.const_data_ptr<float>();
     bf16* out = mutable_bits(normed_);
+    if (in_int8 && !int8_) int8_.emplace(num_, width_);
     at::parallel_for(0, num_, kRowwiseGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row)
+      for (int64_t row = begin; row < end; ++row) {
         rms_norm(residual + row * width_, weight, eps, width_, out + row * width_);
+        if (in_int8) int8_->take(row, out + row * width_);
+      }
     });
   }
 
   void project_heads(const Weight& qkv) {
+    const Input normed = normed_input();
     each_panel(qkv, num_, [&](int64_t panel, int64_t first, int64_t count) {
-      panel_to_bf16(qkv, panel, bits(normed_) + first * width_, count, nullptr,
-                    mutable_bits(heads_) + first * qkv.outputs);
+      panel_to_bf16(qkv, panel, normed.from(first), count, nullptr, mutable_bits(heads_) + first * qkv.outputs);
     });
   }
 
@@ -97,23 +94,28 @@ class Rows {
   void add_output(const Weight& output) { add(output, attended_); }
 
   void activate(const Weight& gate_up) {
+    const Input normed = normed_input();
     each_panel(gate_up, num_, [&](int64_t panel, int64_t first, int64_t count) {
-      panel_gated(gate_up, panel, bits(normed_) + first * width_, count, mutable_bits(activated_) + first * inner_);
+      panel_gated(gate_up, panel, normed.from(first), count, mutable_bits(activated_) + first * inner_);
     });
   }
 
   void add_down(const Weight& down) { add(down, activated_); }
 
  private:
-  void add(const Weight& weight, const at::Tensor& input) {
+  Input normed_input() const { return {bits(normed_), int8_ ? int8_->input() : Int8Input{}, width_}; }
+
+  void add(const Weight& weight, const at::Tensor& rows) {
+    const ProductInput input(bits(rows), num_, weight);
     each_panel(weight, num_, [&](int64_t panel, int64_t first, int64_t count) {
-      panel_added(weight, panel, bits(input) + first * weight.inputs, count,
+      panel_added(weight, panel, input.from(first), count,
                   residual_.mutable_data_ptr<float>() + first * width_);
     });
   }
 
   int64_t num_, width_, num_heads_, num_kv_heads_, dim_, inner_;
   at::Tensor residual_, normed_, heads_, attended_, activated_;
+  std::optional<Int8Rows> int8_;  // of normed_
 };
 
 }  // namespace
@@ -122,7 +124,7 @@ at::Tensor decode_layers(
     const at::Tensor& hidden, at::TensorList weights, const at::Tensor& final_norm, double eps, at::TensorList keys,
     at::TensorList values, const at::Tensor& positions, const at::Tensor& slot_mapping,
     const at::Tensor& sequence_of_row, const at::Tensor& block_table, const at::Tensor& cos,
-    const at::Tensor& signed_sin, double scale, at::IntArrayRef windows) {
+    const at::Tensor& signed_sin, double scale, at::IntArrayRef windows, int64_t num_heads, int64_t inner) {
   const size_t num_layers = windows.size();
   TORCH_CHECK(weights.size() == num_layers * kWeightsEach && keys.size() == num_layers && values.size() == num_layers,
               "weights and KV blocks must be of the same layers");
@@ -133,7 +135,6 @@ at::Tensor decode_layers(
                   signed_sin.scalar_type() == at::kBFloat16 && cos.sizes() == signed_sin.sizes(),
               "cos and signed_sin must be contiguous bf16 tables");
   const int64_t width = hidden.size(1), dim = cos.size(-1), num_kv_heads = keys[0].size(1);
-  const int64_t num_heads = weights[2].numel() / width / dim, inner = weights[5].numel() / width;
   const auto* row_positions = positions.const_data_ptr<int64_t>();
   for (int64_t row = 0; row < positions.numel(); ++row)
     TORCH_CHECK(row_positions[row] >= 0 && row_positions[row] < cos.size(0), "position ", row_positions[row],
@@ -142,18 +143,20 @@ at::Tensor decode_layers(
   const at::Tensor queries = rows.queries(), new_keys = rows.keys(), new_values = rows.values();
   for (size_t layer = 0; layer < num_layers; ++layer) {
     const at::Tensor* parts = weights.begin() + layer * kWeightsEach;
-    rows.normalise(norm_of(parts[0], width), eps);
-    rows.project_heads(weight_of(parts[1], width, (num_heads + 2 * num_kv_heads) * dim));
+    const Weight qkv = weight_of(parts[1], width, (num_heads + 2 * num_kv_heads) * dim);
+    const Weight gate_up = weight_of(parts[4], width, 2 * inner);
+    rows.normalise(norm_of(parts[0], width), eps, qkv.is_int8);
+    rows.project_heads(qkv);
     rows.rotate_heads(bits(cos), bits(signed_sin), row_positions);
     write_kv(keys[layer], values[layer], new_keys, new_values, slot_mapping);
     attend_paged(keys[layer], values[layer], queries, positions, sequence_of_row, block_table,
                  {static_cast<float>(scale), windows[layer]}, rows.attended());
     rows.add_output(weight_of(parts[2], num_heads * dim, width));
-    rows.normalise(norm_of(parts[3], width), eps);
-    rows.activate(weight_of(parts[4], width, 2 * inner));
+    rows.normalise(norm_of(parts[3], width), eps, gate_up.is_int8);
+    rows.activate(gate_up);
     rows.add_down(weight_of(parts[5], inner, width));
   }
-  rows.normalise(norm_of(final_norm, width), eps);
+  rows.normalise(norm_of(final_norm, width), eps, false);
   return rows.normed();
 }
 

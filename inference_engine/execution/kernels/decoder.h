@@ -15,6 +15,6 @@ at::Tensor decode_layers(
     const at::Tensor& hidden, at::TensorList weights, const at::Tensor& final_norm, double eps, at::TensorList keys,
     at::TensorList values, const at::Tensor& positions, const at::Tensor& slot_mapping,
     const at::Tensor& sequence_of_row, const at::Tensor& block_table, const at::Tensor& cos,
-    const at::Tensor& signed_sin, double scale, at::IntArrayRef windows);
+    const at::Tensor& signed_sin, double scale, at::IntArrayRef windows, int64_t num_heads, int64_t inner);
 
 }  // namespace octavo

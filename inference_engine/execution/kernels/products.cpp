@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "int8_products.h"
+
 #ifdef __AVX512BF16__
 #include <immintrin.h>
 #endif
@@ -17,6 +19,19 @@ void pack(const bf16* weight, int64_t outputs, int64_t inputs, bf16* packed) {
   }
 }
 
+int64_t Weight::panel_bytes() const {
+  return is_int8 ? num_groups(inputs) * kGroupBytes : inputs * kPanel * static_cast<int64_t>(sizeof(bf16));
+}
+
+Int8Input Int8Input::from(int64_t row, int64_t inputs) const {
+  const int64_t skipped = row * num_groups(inputs);
+  return {levels + skipped * kGroup, scales + skipped, starts + skipped};
+}
+
+Input Input::from(int64_t row) const {
+  return {rows + row * inputs, in_int8.levels ? in_int8.from(row, inputs) : in_int8, inputs};
+}
+
 #ifdef __AVX512BF16__
 
 bool has_bf16_products() { return true; }
@@ -25,10 +40,6 @@ namespace {
 
 constexpr int kMaxRows = 12;       // rows whose sums, two vectors each, fit into the registers
 constexpr int64_t kAhead = 4096;   // bytes of weights fetched ahead of their use
-
-struct Sums {
-  Floats low, high;  // outputs 0 .. 15 and 16 .. 31 of the panel
-};
 
 inline Floats load_mask(const float* address, int64_t count) {
   return (Floats)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), address);
@@ -62,16 +73,23 @@ void multiply_up_to(int rows, const bf16* panel, int64_t inputs, const bf16* x, 
   if constexpr (R > 1) multiply_up_to<R - 1>(rows, panel, inputs, x, sums);
 }
 
-// Calls finish(row, sums) for every row.
+// Calls finish(row, sums) for every row; every sum begins with `start`.
 template <typename Finish>
 inline void each_row(
-    const Weight& weight, int64_t index, const bf16* x, int64_t rows, Sums start, const Finish& finish) {
+    const Weight& weight, int64_t index, const Input& x, int64_t rows, Sums start, const Finish& finish) {
   const int64_t blocks = (rows + kMaxRows - 1) / kMaxRows;
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t begin = rows * block / blocks, end = rows * (block + 1) / blocks;
     Sums sums[kMaxRows];
-    for (int64_t r = 0; r < end - begin; ++r) sums[r] = start;
-    multiply_up_to<kMaxRows>(end - begin, weight.panel(index), weight.inputs, x + begin * weight.inputs, sums);
+    if (weight.is_int8) {
+      const auto* panel = static_cast<const uint8_t*>(weight.panel(index));
+      multiply_int8(panel, weight.inputs, x.in_int8.from(begin, weight.inputs), end - begin, sums);
+      for (int64_t r = 0; r < end - begin; ++r) sums[r].low += start.low, sums[r].high += start.high;
+    } else {
+      for (int64_t r = 0; r < end - begin; ++r) sums[r] = start;
+      const auto* panel = static_cast<const bf16*>(weight.panel(index));
+      multiply_up_to<kMaxRows>(end - begin, panel, weight.inputs, x.rows + begin * weight.inputs, sums);
+    }
     for (int64_t r = begin; r < end; ++r) finish(r, sums[r - begin]);
   }
 }
@@ -99,7 +117,7 @@ inline Floats silu(Floats x) {
 
 }  // namespace
 
-void panel_to_bf16(const Weight& weight, int64_t index, const bf16* x, int64_t rows, const float* bias, bf16* out) {
+void panel_to_bf16(const Weight& weight, int64_t index, const Input& x, int64_t rows, const float* bias, bf16* out) {
   const int low = lanes(weight, index, 0), high = lanes(weight, index, 1);
   each_row(weight, index, x, rows, start_of(weight, index, bias), [&](int64_t row, const Sums& sums) {
     bf16* target = out + row * weight.outputs + index * kPanel;
@@ -108,7 +126,7 @@ void panel_to_bf16(const Weight& weight, int64_t index, const bf16* x, int64_t r
   });
 }
 
-void panel_to_float(const Weight& weight, int64_t index, const bf16* x, int64_t rows, const float* bias, float* out) {
+void panel_to_float(const Weight& weight, int64_t index, const Input& x, int64_t rows, const float* bias, float* out) {
   const int low = lanes(weight, index, 0), high = lanes(weight, index, 1);
   each_row(weight, index, x, rows, start_of(weight, index, bias), [&](int64_t row, const Sums& sums) {
     float* target = out + row * weight.outputs + index * kPanel;
@@ -117,7 +135,7 @@ void panel_to_float(const Weight& weight, int64_t index, const bf16* x, int64_t 
   });
 }
 
-void panel_added(const Weight& weight, int64_t index, const bf16* x, int64_t rows, float* out) {
+void panel_added(const Weight& weight, int64_t index, const Input& x, int64_t rows, float* out) {
   const int low = lanes(weight, index, 0), high = lanes(weight, index, 1);
   each_row(weight, index, x, rows, start_of(weight, index, nullptr), [&](int64_t row, const Sums& sums) {
     float* target = out + row * weight.outputs + index * kPanel;
@@ -126,7 +144,7 @@ void panel_added(const Weight& weight, int64_t index, const bf16* x, int64_t row
   });
 }
 
-void panel_gated(const Weight& weight, int64_t index, const bf16* x, int64_t rows, bf16* out) {
+void panel_gated(const Weight& weight, int64_t index, const Input& x, int64_t rows, bf16* out) {
   each_row(weight, index, x, rows, start_of(weight, index, nullptr), [&](int64_t row, const Sums& sums) {
     store_bf16(out + row * weight.outputs / 2 + index * 16, silu(sums.low) * sums.high, 16);
   });
@@ -135,10 +153,10 @@ void panel_gated(const Weight& weight, int64_t index, const bf16* x, int64_t row
 #else
 
 bool has_bf16_products() { return false; }
-void panel_to_bf16(const Weight&, int64_t, const bf16*, int64_t, const float*, bf16*) { std::abort(); }
-void panel_to_float(const Weight&, int64_t, const bf16*, int64_t, const float*, float*) { std::abort(); }
-void panel_added(const Weight&, int64_t, const bf16*, int64_t, float*) { std::abort(); }
-void panel_gated(const Weight&, int64_t, const bf16*, int64_t, bf16*) { std::abort(); }
+void panel_to_bf16(const Weight&, int64_t, const Input&, int64_t, const float*, bf16*) { std::abort(); }
+void panel_to_float(const Weight&, int64_t, const Input&, int64_t, const float*, float*) { std::abort(); }
+void panel_added(const Weight&, int64_t, const Input&, int64_t, float*) { std::abort(); }
+void panel_gated(const Weight&, int64_t, const Input&, int64_t, bf16*) { std::abort(); }
 
 #endif
 

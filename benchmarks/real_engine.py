@@ -1,0 +1,33 @@
+"""The real runner and a scheduler for it, as an engine process would have them."""
+
+import argparse
+from typing import Any
+
+from inference_engine.execution.model_runner import ModelRunner
+from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
+from inference_engine.serving.rehearsal import rehearse
+
+
+def load_warm(args: argparse.Namespace, **limits: int) -> ModelRunner:
+    """A runner of the model in `args`, every shape warm."""
+    runner = ModelRunner.load(args.model_dir, dtype=args.dtype, threads=args.threads, **limits)
+    runner.warm()
+    rehearse(runner, scheduler_config(runner))
+    return runner
+
+
+def scheduler_for(runner: ModelRunner, **settings: Any) -> Scheduler:
+    return Scheduler(scheduler_config(runner, **settings))
+
+
+def scheduler_config(runner: ModelRunner, **settings: Any) -> SchedulerConfig:
+    """settings: fields of SchedulerConfig that differ from the runner's own limits."""
+    own = {
+        "num_blocks": runner.num_blocks,
+        "max_running": runner.limits.max_running,
+        "max_step_tokens": runner.limits.max_step_tokens,
+        "context_length": runner.model.context_length,
+        "vocab_size": runner.model.vocab_size,
+        "cache_secret": b"benchmark",
+    }
+    return SchedulerConfig(**{**own, **settings})
