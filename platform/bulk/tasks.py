@@ -11,9 +11,13 @@ from bulk.batches.validation import validate_batch
 from bulk.execution.chunk_run import run_chunk
 from bulk.execution.dispatching import dispatch
 from bulk.execution.event_loop import loop_thread, stop_loop_thread
+from bulk.execution.worker_pulse import WorkerPulse
 from bulk.files.services import purge_files
 from bulk.models import Chunk
 from bulk.sweeping import sweep
+from control_plane.celery import app
+
+app.steps["consumer"].add(WorkerPulse)
 
 
 @shared_task(name=VALIDATE)

@@ -1,6 +1,7 @@
 """The table of processes that one supervisor runs: a new kind of process is a new row here."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from operations.redis_server import redis_command
 
 NICE_BESIDE_THE_ENGINE = 10
 """The engine's matrix threads lose a third of their speed to an equal neighbour, little to a nicer one."""
+DEFAULT_BULK_CHUNKS = 2
+_CELERY = (sys.executable, "-m", "celery", "-A", "control_plane.celery")
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,19 @@ def gateway_child(host: str, port: int) -> ChildSpec:
     """Gateway and console on one port."""
     command = (sys.executable, "-m", "gateway.server", "--host", host, "--port", str(port))
     return ChildSpec("gateway", command, nice=NICE_BESIDE_THE_ENGINE)
+
+
+def worker_child(environment: Mapping[str, str]) -> ChildSpec:
+    """Files and batches. A process for each chunk of lines that runs at once, and one for everything else."""
+    num_processes = int(environment.get("OCTAVO_BULK_CHUNKS") or DEFAULT_BULK_CHUNKS) + 1
+    command = (*_CELERY, "worker", "--include", "bulk.tasks", "--concurrency", str(num_processes))
+    quiet = ("--without-gossip", "--without-mingle", "--loglevel", "WARNING")
+    return ChildSpec("worker", (*command, *quiet), nice=NICE_BESIDE_THE_ENGINE)
+
+
+def beat_child() -> ChildSpec:
+    """The worker's clock."""
+    return ChildSpec("beat", (*_CELERY, "beat", "--loglevel", "WARNING"), nice=NICE_BESIDE_THE_ENGINE)
 
 
 def database_step() -> ChildSpec:

@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from operations import children, greeting
+from operations.bulk_watch import BulkWatch
 from operations.child_process import ChildProcess, start_process, to_its_end
 from operations.children import ChildSpec
 from operations.doctor import port_is_free
@@ -67,8 +68,9 @@ class Installation:
         gateway = self.supervisor.add(children.gateway_child(self.host, self.port))
         await self.until_ready(engine, watch, gateway, news)
         self.is_settled = True
+        bulk_watch = self.start_bulk(redis)
         await self.greet(watch, is_new)
-        await watching
+        await asyncio.gather(watching, bulk_watch.run())
 
     async def start_redis(self, redis: Redis) -> None:
         if not self.owns_redis:
@@ -78,6 +80,13 @@ class Installation:
             raise StartFailed("no redis-server is here; `make doctor` says which package brings one")
         child = self.supervisor.add(children.redis_child(server, self.home))
         await wait_ready("Redis", lambda: answers(redis), child)
+
+    def start_bulk(self, redis: Redis) -> BulkWatch:
+        """Last: nobody's first answer waits for it."""
+        worker = self.supervisor.add(children.worker_child(self.environment))
+        beat = self.supervisor.add(children.beat_child())
+        url = self.environment.get("OCTAVO_BROKER_URL")
+        return BulkWatch(redis, Redis.from_url(url, socket_timeout=2) if url else redis, worker, beat)
 
     async def until_ready(
         self, engine: ChildProcess, watch: EngineWatch, gateway: ChildProcess, news: EngineNews
