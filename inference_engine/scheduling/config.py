@@ -30,6 +30,8 @@ class SchedulerConfig:
     worth."""
     gap_targets: Mapping[ServiceClass, float] = field(default_factory=dict)
     """Seconds between two tokens of a running request that prefills beside it may not exceed, by class."""
+    ttft_targets: Mapping[ServiceClass, float] = field(default_factory=dict)
+    """Seconds from a request's arrival to its first token, by class. Gap targets go before."""
     lag: int = 0
     """Steps that may be in flight while another is planned: 0 or 1."""
     max_draft_tokens: int = 8
@@ -55,8 +57,8 @@ class SchedulerConfig:
             raise ValueError(f"lag is {self.lag}, must be 0 or 1")
         if self.policy not in POLICIES:
             raise ValueError(f"policy is {self.policy!r}, must be one of {', '.join(sorted(POLICIES))}")
-        if any(seconds <= 0 for seconds in self.gap_targets.values()):
-            raise ValueError("a gap target must be more than 0 seconds")
+        if any(seconds <= 0 for seconds in (*self.gap_targets.values(), *self.ttft_targets.values())):
+            raise ValueError("a target must be more than 0 seconds")
         if self.max_step_tokens <= self.max_running:
             raise ValueError(
                 f"max_step_tokens is {self.max_step_tokens}, not more than max_running ({self.max_running}): "

@@ -14,6 +14,7 @@ MAX_UNCERTAINTY = 1e6
 """Of all coefficients together; beyond it nothing is forgotten, or steps that are all alike would blow it
 up."""
 NUM_STEPS_TO_TRUST = 32
+NUM_PREFILL_STEPS_TO_TRUST = 8
 OUTLIER = 4.0
 """Times the mean error."""
 
@@ -35,6 +36,7 @@ class StepCostModel:
     def __init__(self) -> None:
         size = len(_SCALES)
         self.num_observed = 0
+        self.num_with_prefill = 0
         self._weights: Vector = [0.0] * size
         self._covariance: list[Vector] = [[1e3 * (i == j) for j in range(size)] for i in range(size)]
         self._mean_error = 0.0
@@ -43,12 +45,22 @@ class StepCostModel:
     def is_trusted(self) -> bool:
         return self.num_observed >= NUM_STEPS_TO_TRUST
 
+    @property
+    def is_trusted_on_prefill(self) -> bool:
+        """Decodes alone, however many, say nothing of what a prompt token costs."""
+        return self.is_trusted and self.num_with_prefill >= NUM_PREFILL_STEPS_TO_TRUST
+
+    @property
+    def seconds_per_prefill_token(self) -> float:
+        return max(1e-9, self._weights[2] / _SCALES[2])
+
     def observe(self, shape: StepShape, seconds: float) -> None:
         features = _features(shape)
         gain = self._gain(features)
         error = self._bounded(seconds - _dot(self._weights, features))
         self._weights = [weight + g * error for weight, g in zip(self._weights, gain, strict=True)]
         self.num_observed += 1
+        self.num_with_prefill += shape.num_prefill_tokens > 0
 
     def predict(self, shape: StepShape) -> float:
         """Seconds."""
@@ -57,8 +69,7 @@ class StepCostModel:
     def max_prefill_tokens(self, num_decodes: int, num_context_tokens: int, seconds: float) -> int:
         """The most prefill tokens beside these decodes with which the step takes at most `seconds`."""
         spare = seconds - self.predict(StepShape(num_decodes, 0, num_context_tokens))
-        per_token = max(1e-9, self._weights[2] / _SCALES[2])
-        return max(0, int(spare / per_token))
+        return max(0, int(spare / self.seconds_per_prefill_token))
 
     def row_share(self, num_decodes: int) -> float:
         """Between 0 and 1: how much of a step of so many decodes goes by rows, their contexts aside."""

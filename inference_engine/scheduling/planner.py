@@ -40,7 +40,7 @@ class StepPlanner:
         decodes, growing, prefills = self._sort_running()
         if growing and self._grow(growing, decodes):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
-        budget = self._pace.prefill_budget(decodes)
+        budget = self._pace.prefill_budget(decodes, lambda: self._prompts(prefills))
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
         chunks: list[ScheduledChunk] = []
@@ -51,6 +51,11 @@ class StepPlanner:
         shares = share_budget(prefills, budget)
         chunks += [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
         return StepPlan(step, chunks, self._reclaimer.copies)
+
+    def _prompts(self, prefills: list[Request]) -> list[Request]:
+        """Those being computed, and whoever is next."""
+        head = self._roster.queue.head()
+        return prefills if head is None else [*prefills, head]
 
     def _sort_running(self) -> tuple[list[Request], list[Request], list[Request]]:
         """(one token to compute, the same but a block short, several to compute)"""

@@ -23,6 +23,7 @@ class Request(Progress):
     __slots__ = (
         "account",
         "arrival",
+        "arrived_at",
         "attempt",
         "block_hashes",
         "cached_tokens",
@@ -74,6 +75,8 @@ class Request(Progress):
         self.end_ids = end_ids
         self.arrival = arrival
         """Sequence number: lower came first."""
+        self.arrived_at = 0.0
+        """Seconds of steps that the engine had run when it came."""
         self.finish_reason: FinishReason | None = None
         self.code: Code | None = None
         self._start_history()

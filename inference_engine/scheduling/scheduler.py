@@ -59,8 +59,11 @@ class Scheduler:
         self.totals.num_refused += refused is not None
         return refused
 
-    def add(self, generate: Generate, matcher: OutputMatcher | None = None) -> Accepted | Refused:
-        """`matcher` has consumed the output ids. A constraint without one is refused."""
+    def add(
+        self, generate: Generate, matcher: OutputMatcher | None = None, waited_s: float = 0.0
+    ) -> Accepted | Refused:
+        """`matcher` has consumed the output ids. A constraint without one is refused. `waited_s`: seconds
+        that it has been on its way here, for its TTFT target."""
         refused = (unmatched(generate) if matcher is None else None) or refusal(
             generate, self.config, self.roster, self.shares
         )
@@ -68,6 +71,7 @@ class Scheduler:
             self.totals.num_refused += 1
             return refused
         request = self._new_request(generate)
+        request.arrived_at = self._pace.first_tokens.now - waited_s
         request.matcher = matcher
         self.roster.enter(request)
         self._drafter.join(request)
@@ -114,9 +118,9 @@ class Scheduler:
         return self._applier.apply(plan, result)
 
     def observe_step(self, plan: StepPlan, seconds: float) -> None:
-        """How long an applied step took: what the prefill budget is chosen by where there are gap targets,
-        and what says whether drafts pay."""
-        if self.config.gap_targets or not self._drafter.is_idle:
+        """How long an applied step took: what the prefill budget is chosen by where there are targets, and
+        what says whether drafts pay."""
+        if self._pace.has_targets or not self._drafter.is_idle:
             self._pace.observe(plan, seconds)
 
     def set_tenant_shares(self, shares: dict[str, TenantShare]) -> None:

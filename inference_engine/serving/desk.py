@@ -60,7 +60,7 @@ class Desk:
         received_at: float,
         matcher: OutputMatcher | None = None,
     ) -> None:
-        answer = self._scheduler.add(generate, matcher)
+        answer = self._scheduler.add(generate, matcher, self._clock() - received_at)
         request = self._scheduler.requests.get(generate.request_id)
         if request is not None:
             live = LiveRequest(request, session_id, generate.reservation_key, received_at)

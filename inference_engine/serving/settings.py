@@ -8,10 +8,12 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+from inference_engine.contract.requests import ServiceClass
 from inference_engine.contract.tool_calls import SYNTAXES
 from inference_engine.scheduling.policies import POLICIES
 
 from .addresses import AddressError, check_exposure
+from .class_targets import read_targets
 
 
 class SettingsError(ValueError):
@@ -56,15 +58,21 @@ class Settings:
     redis_url: Annotated[str | None, "registry and orphans' usage; without it neither is written"] = None
 
     backend: Annotated[str, "attention backend: auto, reference, cpu"] = "auto"
-    dtype: Annotated[str, "auto, bfloat16 or float32"] = "auto"
+    dtype: Annotated[str, "auto, bfloat16, float32 or int8"] = "auto"
     threads: Annotated[int | None, "matrix threads; default: one a core"] = None
-    context_length: Annotated[int | None, "tokens of prompt and output; default: what the model allows"] = None
+    context_length: Annotated[int | None, "tokens of prompt and output; default: what the model allows"] = (
+        None
+    )
     kv_bytes: Annotated[int | None, "size of the KV pool; default: from the memory there is"] = None
     num_blocks: Annotated[int | None, "KV blocks, instead of bytes"] = None
     max_running: Annotated[int, "requests that may hold KV blocks at once"] = 64
     max_waiting: Annotated[int, "requests that may queue before others are refused"] = 4096
     max_step_tokens: Annotated[int, "tokens in one step"] = 512
     prefill_budget: Annotated[int, "prefill tokens in a step beside running decodes"] = 80
+    gap_targets_ms: Annotated[
+        str, "between two tokens, by class: interactive=50,standard=200; default: none"
+    ] = ""
+    ttft_targets_ms: Annotated[str, "from arrival to the first token, by class; default: none"] = ""
     policy: Annotated[str, "who goes next: fair, fcfs or priority"] = "fair"
     prefix_cache: Annotated[bool, "reuse KV blocks of equal prompts of one tenant"] = True
     lag: Annotated[int, "steps that planning may run ahead of results: 0 or 1"] = 0
@@ -111,10 +119,28 @@ class Settings:
             )
         if self.kv_bytes is not None and self.num_blocks is not None:
             raise SettingsError("kv_bytes and num_blocks exclude each other")
+        for name in ("gap_targets_ms", "ttft_targets_ms"):
+            self._targets(name)
         try:
             check_exposure(self.address, has_tls=self.has_tls)
         except AddressError as error:
             raise SettingsError(str(error)) from error
+
+    @property
+    def gap_targets(self) -> dict[ServiceClass, float]:
+        """Seconds by class."""
+        return self._targets("gap_targets_ms")
+
+    @property
+    def ttft_targets(self) -> dict[ServiceClass, float]:
+        """Seconds by class."""
+        return self._targets("ttft_targets_ms")
+
+    def _targets(self, name: str) -> dict[ServiceClass, float]:
+        try:
+            return read_targets(getattr(self, name))
+        except ValueError as error:
+            raise SettingsError(f"{name}: {error}") from error
 
     @property
     def has_tls(self) -> bool:

@@ -141,6 +141,8 @@ def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> 
         cache_secret=secrets.token_bytes(32),
         max_waiting=settings.max_waiting,
         policy=settings.policy,
+        gap_targets=settings.gap_targets,
+        ttft_targets=settings.ttft_targets,
         lag=settings.lag,
         max_draft_tokens=settings.max_draft_tokens,
         enable_prefix_cache=settings.prefix_cache,

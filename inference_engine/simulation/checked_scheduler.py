@@ -6,6 +6,7 @@ from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Refused
 from inference_engine.contract.requests import Generate, TenantShare
 from inference_engine.scheduling.integrity import BrokenInvariant
+from inference_engine.scheduling.pace import shape_of
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.scheduling.step_plan import RequestUpdate, StepPlan
@@ -13,6 +14,7 @@ from inference_engine.scheduling.step_plan import RequestUpdate, StepPlan
 from .chain_model import Transcript
 from .paged_memory import PagedMemory
 from .plan_checks import check_apart, check_copies, check_plan
+from .step_cost import StepCost
 
 
 class Expectation:
@@ -74,6 +76,7 @@ class CheckedScheduler:
         self.scheduler = Scheduler(config)
         self.in_flight: deque[StepPlan] = deque()
         self._failing: dict[str, int] = {}
+        self._cost = StepCost()
         self._memory = PagedMemory(config.num_blocks, config.vocab_size, self._fails_at)
         self._expected: dict[int, Expectation] = {}
 
@@ -122,6 +125,7 @@ class CheckedScheduler:
     def apply(self) -> list[RequestUpdate]:
         plan = self.in_flight.popleft()
         updates = self.scheduler.apply(plan, self._memory.run(plan))
+        self.scheduler.observe_step(plan, self._cost.seconds(shape_of(plan)))
         for update in updates:
             self._expected[update.request.arrival].check_update(update)
             if update.finish is not None:

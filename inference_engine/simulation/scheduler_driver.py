@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from inference_engine.contract.requests import TenantShare
+from inference_engine.contract.requests import ServiceClass, TenantShare
 from inference_engine.scheduling.integrity import BrokenInvariant
 from inference_engine.scheduling.policies import POLICIES
 from inference_engine.scheduling.scheduler import SchedulerConfig
@@ -54,6 +54,8 @@ def draw_config(draw: random.Random, lag: int, policy: str) -> SchedulerConfig:
         ageing_tokens=draw.choice((50, 500, 5_000)),
         lag=lag,
         max_draft_tokens=draw.choice((0, 4, 8)),
+        gap_targets=draw.choice(({}, {ServiceClass.STANDARD: 0.02})),
+        ttft_targets=draw.choice(({}, {ServiceClass.INTERACTIVE: 0.03, ServiceClass.BULK: 0.3})),
         enable_prefix_cache=draw.random() < 0.8,
         end_ids=END_IDS,
     )

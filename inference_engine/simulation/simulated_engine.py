@@ -5,36 +5,17 @@ No device and no waiting: an hour of a busy engine is replayed in minutes, the s
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from inference_engine.contract.events import Refused
 from inference_engine.contract.requests import Generate
-from inference_engine.scheduling.cost_model import StepShape
 from inference_engine.scheduling.pace import shape_of
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.scheduling.step_plan import RequestUpdate, SampledToken, StepPlan, StepResult
 
 from .service_log import ServiceLog
+from .step_cost import StepCost
 
 TOKEN = SampledToken(7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepCost:
-    """Seconds. The defaults are about those of a model of 135M parameters on two CPU cores."""
-
-    step: float = 0.010
-    decode: float = 0.0004
-    prefill_token: float = 0.00018
-    context_token: float = 0.0000002
-
-    def seconds(self, shape: StepShape) -> float:
-        return (
-            self.step
-            + self.decode * shape.num_decodes
-            + self.prefill_token * shape.num_prefill_tokens
-            + self.context_token * shape.num_context_tokens
-        )
 
 
 class SimulatedEngine:
@@ -67,7 +48,7 @@ class SimulatedEngine:
         self.log.note_waiting(self.now, ())
 
     def _arrive(self, at: float, generate: Generate) -> None:
-        if isinstance(self.scheduler.add(generate), Refused):
+        if isinstance(self.scheduler.add(generate, waited_s=self.now - at), Refused):
             self.num_refused += 1
         else:
             self._arrived_at[generate.request_id] = at

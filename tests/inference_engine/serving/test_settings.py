@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from inference_engine.contract.requests import ServiceClass
 from inference_engine.serving.settings import SettingsError, read_settings
 
 NEEDED = ["--model-dir", "/models/m", "--address", "unix:/run/e.sock"]
@@ -36,6 +37,14 @@ def test_variables_shared_with_other_processes() -> None:
     assert read_settings([], {**environment, "OCTAVO_REDIS_URL": "redis://own"}).redis_url == "redis://own"
 
 
+def test_targets_are_seconds_by_class() -> None:
+    environment = {"OCTAVO_GAP_TARGETS_MS": "interactive=50, standard=200"}
+    settings = read_settings([*NEEDED, "--ttft-targets-ms", "interactive=1500"], environment)
+    assert settings.gap_targets == {ServiceClass.INTERACTIVE: 0.05, ServiceClass.STANDARD: 0.2}
+    assert settings.ttft_targets == {ServiceClass.INTERACTIVE: 1.5}
+    assert read_settings(NEEDED, {}).gap_targets == {}
+
+
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(SettingsError, match="--model-dir, --address"):
         read_settings([], {})
@@ -54,6 +63,11 @@ def test_what_is_missing_is_named() -> None:
         (["--address", "0.0.0.0:7000"], "needs mutual TLS"),
         (["--address", "nowhere"], "expected unix:/path or host:port"),
         (["--log-level", "loud"], "log_level"),
+        (["--gap-targets-ms", "urgent=5"], "gap_targets_ms: 'urgent=5' is not a class and its milliseconds"),
+        (["--gap-targets-ms", "bulk"], "gap_targets_ms: 'bulk' is not a class"),
+        (["--ttft-targets-ms", "bulk=-1"], "ttft_targets_ms: 'bulk=-1': a target is more than 0"),
+        (["--ttft-targets-ms", "bulk=nan"], "more than 0"),
+        (["--ttft-targets-ms", "bulk=1,bulk=2"], "bulk has two targets"),
         (["--fake-step-ms", "-1"], "fake_step_ms"),
     ],
 )

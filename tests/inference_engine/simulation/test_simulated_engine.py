@@ -8,7 +8,8 @@ from inference_engine.contract.requests import Generate, ServiceClass
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.scheduling.cost_model import StepShape
 from inference_engine.scheduling.scheduler import SchedulerConfig
-from inference_engine.simulation.simulated_engine import SimulatedEngine, StepCost
+from inference_engine.simulation.simulated_engine import SimulatedEngine
+from inference_engine.simulation.step_cost import StepCost
 
 
 def config(**changes) -> SchedulerConfig:
@@ -82,6 +83,58 @@ def test_first_come_first_served_fails_that_case():
     """Or the case would prove nothing."""
     with pytest.raises(KeyError):  # most of them never get a first token in that minute
         flood_and_single("fcfs", flood=True)
+
+
+STREAMS = 16
+PROMPT = 400
+CHAT = ServiceClass.INTERACTIVE
+
+
+def prompts_beside_streams(**targets) -> tuple[list[float], float]:
+    """(times to first token of chat prompts beside streams of the standard class, longest step)."""
+    arrivals = [(0.0, request(f"stream-{n}", 8, 2_000)) for n in range(STREAMS)]
+    for number in range(40):
+        arrivals.append((2.0 + number * 0.7, request(f"chat-{number}", PROMPT, 1, service_class=CHAT)))
+    engine = SimulatedEngine(config(num_blocks=4_000, context_length=4_000, **targets))
+    engine.run(arrivals, until=31)
+    waits = [engine.first_token_after[f"chat-{number}"] for number in range(40)]
+    return waits, max(engine.step_seconds)
+
+
+def test_a_ttft_target_raises_the_budget_to_what_it_takes_and_no_further():
+    """Alone, the 400 tokens take 72 ms; in steps of 80 beside 16 streams they take twice that and more."""
+    waits, step = prompts_beside_streams()
+    kept, longer = prompts_beside_streams(ttft_targets={CHAT: 0.13})
+    assert min(waits) > 0.13
+    assert max(kept[1:]) < 0.13 * 1.05  # the first is what the cost model learns from
+    loose, same = prompts_beside_streams(ttft_targets={CHAT: 0.6})
+    assert (loose, same) == (waits, step)
+    assert step < longer
+
+
+def test_a_target_that_cannot_be_kept_changes_nothing():
+    assert prompts_beside_streams(ttft_targets={CHAT: 0.05}) == prompts_beside_streams()
+
+
+def test_the_gap_target_of_the_streams_goes_before_the_ttft_target_of_the_prompts():
+    gap = {ServiceClass.STANDARD: 0.025}
+    waits, _ = prompts_beside_streams(gap_targets=gap)
+    both, _ = prompts_beside_streams(gap_targets=gap, ttft_targets={CHAT: 0.13})
+    assert both == waits and min(waits) > 0.13
+
+
+def test_a_gap_target_holds_for_nearly_every_step_beside_prompts():
+    arrivals = [(0.0, request(f"stream-{n}", 8, 2_000)) for n in range(STREAMS)]
+    arrivals += [(2.0, request(f"chat-{n}", 1_500, 1, service_class=CHAT)) for n in range(30)]
+    engine = SimulatedEngine(
+        config(num_blocks=4_000, context_length=4_000, gap_targets={ServiceClass.STANDARD: 0.04})
+    )
+    engine.run(arrivals, until=20)
+    beside_prompts = [seconds for seconds in engine.step_seconds[100:] if seconds > 0.02]
+    learning, steps = beside_prompts[:50], beside_prompts[50:]
+    assert len(steps) > 250
+    assert max(learning) <= 0.04 * 1.15 and max(steps) <= 0.04 * 1.02
+    assert median(steps) >= 0.036  # and all of it is used: the prompts' supply never ends
 
 
 @pytest.mark.parametrize("heavy_at", [0.0, 0.1])
