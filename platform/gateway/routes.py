@@ -9,6 +9,7 @@ from gateway.health_endpoint import health, ready
 from gateway.live.ticket_endpoint import create_ticket
 from gateway.metrics_endpoint import metrics
 from gateway.models_endpoint import list_models, show_model
+from gateway.openapi.endpoint import openapi
 from gateway.responses.endpoint import create_response
 from gateway.responses.stored_endpoints import (
     cancel_response,
@@ -27,6 +28,7 @@ ROUTES: dict[str, dict[str, Endpoint]] = {
     "/v1/chat/completions": {"POST": chat_completions},
     "/v1/completions": {"POST": completions},
     "/v1/models": {"GET": list_models},
+    "/v1/openapi.json": {"GET": openapi},
     "/v1/responses": {"POST": create_response},
     "/v1/realtime/tickets": {"POST": create_ticket},
     "/health": {"GET": health, "HEAD": health},
