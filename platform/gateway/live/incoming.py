@@ -53,8 +53,10 @@ def stream_of(data: bytes) -> str | None:
 def read_message(data: bytes) -> CreateMessage | CancelMessage:
     """Raises Denied."""
     message: CreateMessage | CancelMessage = _decoder_of(data).decode(data)
-    if isinstance(message, CreateMessage) and message.stream is False:
-        raise Denied(Code.INVALID_REQUEST, "On a socket 'stream' is always true.", param="stream")
+    if isinstance(message, CreateMessage):
+        if message.stream is False:
+            raise Denied(Code.INVALID_REQUEST, "On a socket 'stream' is always true.", param="stream")
+        message.stream = True
     return message
 
 

@@ -1,6 +1,7 @@
 """One response from its first event to its last: the object, its status and its events."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from gateway.errors import SHAPES
@@ -32,7 +33,6 @@ class ResponseAnswer:
         self._text = text
         self._numbers = EventNumbers()
         self._output = OutputItems(request.number, self._numbers)
-        self._parser = request.new_parser()
         self._waiting_logprobs: Logprobs = []
         self._created_at = int(time.time())
         self._completed_at: int | None = None
@@ -52,14 +52,11 @@ class ResponseAnswer:
 
     def piece(self, choice: Choice, piece: Piece) -> list[Event]:
         self._note_logprobs(piece)
-        parts: list[ParsedPart] = [piece.text] if piece.text else []
-        if self._parser is not None:
-            parts = self._parser.push(piece.text)
-        return self._add(parts)
+        return self._add(piece.parts or (piece.text,))
 
-    def _add(self, parts: list[ParsedPart]) -> list[Event]:
+    def _add(self, parts: Sequence[ParsedPart]) -> list[Event]:
         events: list[Event] = []
-        for part in parts:
+        for part in filter(None, parts):
             logprobs: Logprobs = []
             if isinstance(part, str):
                 logprobs, self._waiting_logprobs = self._waiting_logprobs, []
@@ -76,7 +73,7 @@ class ResponseAnswer:
     # its end
 
     def finish(self, choice: Choice) -> list[Event]:
-        is_whole = choice.finish_reason == "stop"
+        is_whole = choice.finish_reason != "length"
         if not is_whole:
             self._incomplete = {"reason": "max_output_tokens"}
         return self._end("completed" if is_whole else "incomplete", choice)
@@ -92,9 +89,9 @@ class ResponseAnswer:
 
     def _end(self, status: str, choice: Choice) -> list[Event]:
         """Everything but the last event, which waits for the response to be kept."""
-        events = self._add([] if self._parser is None else self._parser.finish())
+        events: list[Event] = []
         if self._waiting_logprobs and not self._output.is_in_call:
-            events += self._add([""])
+            events = self._output.add("", self._waiting_logprobs)
         events += self._output.close("completed" if status == "completed" else "incomplete")
         self.status = status
         self._completed_at = int(time.time()) if status == "completed" else None

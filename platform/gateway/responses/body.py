@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from gateway.orders.fields import AtLeastOne, Count, Fraction, Integer64, Metadata, SharedFields, Tag
 from gateway.responses.text_format import TextSettings
+from gateway.responses.tools import Choice, Tools
 from inference_engine.contract.limits import MAX_TOP_LOGPROBS
 
 LOGPROBS = "message.output_text.logprobs"
@@ -16,7 +17,7 @@ class ResponseStreamOptions(Struct, forbid_unknown_fields=True):
 
 
 class ResponseBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Items and tools are looked at where they are used; NEUTRAL_IN_RESPONSES lists what is not served."""
+    """Items are looked at by items.py; NEUTRAL_IN_RESPONSES lists what is not served."""
 
     model: Annotated[str, Meta(min_length=1, max_length=256)]
     input: str | list[dict[str, Any]]
@@ -26,8 +27,8 @@ class ResponseBody(Struct, forbid_unknown_fields=True, kw_only=True):
     stream_options: ResponseStreamOptions | None = None
     store: bool | None = None
     previous_response_id: Annotated[str, Meta(max_length=64)] | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tools: Tools | None = None
+    tool_choice: Choice | None = None
     parallel_tool_calls: bool | None = None
     text: TextSettings | None = None
     metadata: Metadata | None = None

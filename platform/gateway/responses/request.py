@@ -4,22 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import to_builtins
+
 from api_keys.principal import Principal
 from gateway.models_endpoint import described
 from gateway.orders.neutral import check_neutral
 from gateway.orders.order import Order, order_of
+from gateway.orders.tools import ToolUse, constrained
 from gateway.responses.body import LOGPROBS, NEUTRAL_IN_RESPONSES, ResponseBody
 from gateway.responses.ids import response_id_of
 from gateway.responses.items import Item, read_input
 from gateway.responses.past import Past, past_of
 from gateway.responses.prompt import ConversationPrompt
 from gateway.responses.text_format import constraint_of_text, shown_text
+from gateway.responses.tools import tools_of_response
 from gateway.services import Services
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
 from tenants.errors import Denied
 from text.model_text import ModelText
-from text.tools.parser import ToolParser
 
 ENDPOINT = "/v1/responses"
 
@@ -40,9 +43,6 @@ class ResponseRequest:
     def id(self) -> str:
         return response_id_of(self.number)
 
-    def new_parser(self) -> ToolParser | None:
-        return None
-
 
 async def read_request(
     services: Services, principal: Principal, body: ResponseBody, number: str
@@ -54,14 +54,16 @@ async def read_request(
     past = await past_of(services.responses, principal, body.previous_response_id)
     given = read_input(body.input, number)
     items = await past.resolved(given)
+    tools = tools_of_response(body.tools, body.tool_choice, body.parallel_tool_calls)
     order = order_of(
         body.sampling_fields(),
         description,
         endpoint=ENDPOINT,
-        prompts=[await _prompt(body, text, past, items, description)],
+        prompts=[await _prompt(body, _prompt_of(body, text, past, items, tools), description)],
         max_tokens=body.max_output_tokens,
         logprobs=(body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else None,
-        constraint=constraint_of_text(body.text),
+        constraint=constrained(tools, text.tool_syntax, constraint_of_text(body.text), "text.format"),
+        tools=tools,
     )
     request = ResponseRequest(
         number=number,
@@ -84,10 +86,14 @@ def _check(body: ResponseBody) -> None:
         raise Denied(Code.INVALID_REQUEST, message, param="stream_options")
 
 
-async def _prompt(
-    body: ResponseBody, text: ModelText, past: Past, items: Sequence[Item], description: Description
-) -> list[int]:
-    prompt = ConversationPrompt(text, body.instructions, [*past.items, *items], None)
+def _prompt_of(
+    body: ResponseBody, text: ModelText, past: Past, items: Sequence[Item], tools: ToolUse | None
+) -> ConversationPrompt:
+    shown = tools.shown() if tools else None
+    return ConversationPrompt(text, body.instructions, [*past.items, *items], shown)
+
+
+async def _prompt(body: ResponseBody, prompt: ConversationPrompt, description: Description) -> list[int]:
     if body.truncation != "auto":
         return await prompt.whole()
     room = min(description.context_length, description.max_request_tokens)
@@ -105,7 +111,7 @@ def _shown(body: ResponseBody, order: Order) -> dict[str, Any]:
         "top_p": sampling.top_p,
         "top_logprobs": body.top_logprobs or 0,
         "text": shown_text(body.text),
-        "tools": body.tools or [],
+        "tools": [{"strict": None, **to_builtins(tool)} for tool in body.tools or ()],
         "tool_choice": body.tool_choice or "auto",
         "parallel_tool_calls": body.parallel_tool_calls is not False,
         "truncation": body.truncation or "disabled",

@@ -44,20 +44,13 @@ def _broken_off(
 ) -> list[Event]:
     """Raises the denial where it is for the caller to tell."""
     if output.run is None:
-        raise _named(denied)
+        raise denied
     choice = output.run.choices[0]
     if making.is_cancelled:
         return answer.cancel(choice)
     if not sink.takes_failures:
         raise denied
     return answer.fail(denied, choice)
-
-
-def _named(denied: Denied) -> Denied:
-    """Fields that other endpoints know by another name."""
-    if denied.param == "response_format":
-        denied.param = "text.format"
-    return denied
 
 
 def _cancelled_early(making: Making) -> BaseException:
