@@ -1,9 +1,9 @@
 """What a model directory says about its model. Imports no torch: a fake engine and the tests read it too."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .model_json import ModelFilesError, parse_json, read_bytes, read_json, read_optional_json
 from .weight_files import find_weight_files, weights_revision
@@ -56,6 +56,14 @@ class ModelFiles:
             "vocab_size": self.vocab_size,
             "created": self.created,
         }
+
+    def limited_to(self, context_length: int | None) -> Self:
+        """The same with a shorter context, if one is given. Raises ModelFilesError for a longer one."""
+        if context_length is None:
+            return self
+        if context_length > self.context_length:
+            raise ModelFilesError(f"the model was made for {self.context_length} tokens, not {context_length}")
+        return replace(self, context_length=context_length)
 
 
 def load_model_files(directory: Path) -> ModelFiles:

@@ -71,6 +71,7 @@ class ModelRunner:
         *,
         backend: str = "auto",
         dtype: str = "auto",
+        context_length: int | None = None,
         kv_bytes: int | None = None,
         num_blocks: int | None = None,
         max_running: int = 64,
@@ -81,7 +82,7 @@ class ModelRunner:
         if threads is not None:
             torch.set_num_threads(threads)
         chosen = choose_backend(backend)
-        model = load_model(model_dir, choose_dtype(dtype), chosen)
+        model = load_model(model_dir, choose_dtype(dtype), chosen, context_length)
         blocks = pool_blocks(
             sum(chosen.bytes_per_block(spec) for spec in model.layer_specs),
             max_running,

@@ -76,6 +76,7 @@ class EngineProcess:
         if is_unix(settings.address):
             prepare_socket(settings.address)  # a bad address is found out before a minute of loading
         files = await asyncio.to_thread(load_model_files, settings.model_dir)
+        files = files.limited_to(settings.context_length)
         name = settings.model_name or files.name
         record = first_record(settings.effective_replica_id, settings.address, name, files.revision)
         registration = Registration(self._redis, record)

@@ -181,3 +181,11 @@ def test_reading_loads_no_torch() -> None:
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_context_may_be_shortened_and_never_stretched(directory: Path) -> None:
+    files = load_model_files(directory)
+    assert files.limited_to(None) == files
+    assert files.limited_to(100).context_length == 100
+    with pytest.raises(ModelFilesError, match="made for 128 tokens, not 129"):
+        files.limited_to(129)
