@@ -1,43 +1,109 @@
-"""Maintenance: new requests are refused everywhere within a second, running ones go on to their end."""
+"""Maintenance: new requests are refused everywhere within a second, running ones go on to their end.
+
+The database knows whether it is on. Redis tells the gateways; a Redis that has forgotten is told again by
+whoever asks first, and the ledger writer compares the two now and then.
+"""
 
 import asyncio
 import time
 from weakref import WeakKeyDictionary
 
-from django.db import transaction
+import redis
+import structlog
+from django.db import DatabaseError, InterfaceError, connections, transaction
 
+from admission.models import Maintenance
 from audit.services import record
 from quotas.store import async_redis, closed_when_unreachable
+from tenants.errors import store_unavailable
 from tenants.shards import blocking_redis
 
+log = structlog.get_logger(__name__)
+
 KEY = "octavo:maintenance"
+"""The message; empty while there is none."""
 GOOD_FOR_S = 0.5
 SUBJECT = "platform"
 
-_seen: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[float, str | None]] = WeakKeyDictionary()
-
 
 def begin_maintenance(message: str, *, actor: str = "system") -> None:
-    """`message` is what clients are told. Raises RedisError; then nothing has changed."""
+    """`message` is what clients are told."""
     with transaction.atomic():
+        Maintenance.objects.update_or_create(pk=Maintenance.THE_ONE, defaults={"message": message})
         record(actor, "maintenance.begin", SUBJECT, {"message": message})
-        blocking_redis().set(KEY, message)
+        transaction.on_commit(_publish_or_log)
 
 
 def end_maintenance(*, actor: str = "system") -> None:
-    """Raises RedisError; then nothing has changed."""
     with transaction.atomic():
+        Maintenance.objects.all().delete()
         record(actor, "maintenance.end", SUBJECT)
-        blocking_redis().delete(KEY)
+        transaction.on_commit(_publish_or_log)
+
+
+def publish_maintenance() -> None:
+    """Raises RedisError."""
+    blocking_redis().set(KEY, _stored_message())
+
+
+def _publish_or_log() -> None:
+    """The change is committed whatever Redis says; while it is down nothing is admitted anyway."""
+    try:
+        publish_maintenance()
+    except redis.RedisError as error:
+        log.error("maintenance_not_published", error=str(error))
+
+
+def _stored_message() -> str:
+    return Maintenance.objects.values_list("message", flat=True).first() or ""
+
+
+class _Seen:
+    """What one event loop knows; requests that need it anew at the same time share one look."""
+
+    def __init__(self) -> None:
+        self._message = ""
+        self._good_until = 0.0
+        self._look: asyncio.Task[None] | None = None
+
+    async def message(self) -> str:
+        if time.monotonic() >= self._good_until:
+            if self._look is None or self._look.done():
+                self._look = asyncio.create_task(self._look_again())
+            await asyncio.shield(self._look)
+        return self._message
+
+    async def _look_again(self) -> None:
+        self._message = await _told_message()
+        self._good_until = time.monotonic() + GOOD_FOR_S
+
+
+_seen: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Seen]" = WeakKeyDictionary()
 
 
 async def maintenance_message() -> str | None:
     """None: there is none. At most half a second old. Raises STORE_UNAVAILABLE."""
-    loop, now = asyncio.get_running_loop(), time.monotonic()
-    good_until, message = _seen.get(loop, (0.0, None))
-    if now >= good_until:
+    seen = _seen.setdefault(asyncio.get_running_loop(), _Seen())
+    return await seen.message() or None
+
+
+async def _told_message() -> str:
+    async with closed_when_unreachable():
+        found = await async_redis().get(KEY)
+    if found is None:
+        stored = await asyncio.to_thread(_stored_message_of_a_thread)
         async with closed_when_unreachable():
-            found = await async_redis().get(KEY)
-        message = None if found is None else bytes(found).decode("utf-8", "replace")  # type: ignore[arg-type]
-        _seen[loop] = (now + GOOD_FOR_S, message)
-    return message
+            await async_redis().set(KEY, stored, nx=True)
+        return stored
+    return bytes(found).decode("utf-8", "replace")  # type: ignore[arg-type]
+
+
+def _stored_message_of_a_thread() -> str:
+    """Raises STORE_UNAVAILABLE."""
+    try:
+        return _stored_message()
+    except (DatabaseError, InterfaceError) as error:
+        log.warning("maintenance_not_read", error=str(error))
+        raise store_unavailable() from error
+    finally:
+        connections.close_all()

@@ -1,5 +1,6 @@
 """Maintenance: nothing new comes in, what runs goes on."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -54,3 +55,33 @@ async def test_it_is_seen_within_a_second(
         assert await maintenance.maintenance_message() == "no"
     finally:
         await in_thread(maintenance.end_maintenance)
+
+
+async def test_a_redis_that_lost_it_is_told_again(
+    at_once: None, loop_store: redis.Redis, transactional_db: None, in_thread: InThread
+) -> None:
+    await in_thread(maintenance.begin_maintenance, "back at noon")
+    loop_store.delete(maintenance.KEY)
+    assert await maintenance.maintenance_message() == "back at noon"
+    assert loop_store.get(maintenance.KEY) == b"back at noon"
+    await in_thread(maintenance.end_maintenance)
+    loop_store.delete(maintenance.KEY)
+    assert await maintenance.maintenance_message() is None
+    loop_store.set(maintenance.KEY, "a publication that was overtaken")
+    await in_thread(maintenance.publish_maintenance)
+    assert await maintenance.maintenance_message() is None
+
+
+async def test_a_burst_asks_once(
+    loop_store: redis.Redis, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_asked = 0
+
+    async def count() -> str:
+        nonlocal num_asked
+        num_asked += 1
+        return ""
+
+    monkeypatch.setattr(maintenance, "_told_message", count)
+    assert await asyncio.gather(*(maintenance.maintenance_message() for _ in range(50))) == [None] * 50
+    assert num_asked == 1

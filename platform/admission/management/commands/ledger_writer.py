@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from admission.chores import Chore, run_chores
+from admission.maintenance import publish_maintenance
 from conversations.services import delete_expired
 from quotas.sweeper import Sweeper
 from tenants.policy_epochs import reconcile_epochs
@@ -56,6 +57,7 @@ class Command(BaseCommand):
                 Chore("write ledger", 0.0, lambda: writer.write_some(BLOCK_MS)),
                 Chore("sweep reservations", SWEEP_INTERVAL_S, sweeper.sweep),
                 Chore("reconcile policy epochs", RECONCILE_INTERVAL_S, reconcile_epochs),
+                Chore("reconcile maintenance", RECONCILE_INTERVAL_S, publish_maintenance),
                 Chore("delete old rows", DELETE_INTERVAL_S, _delete_old_rows),
                 Chore("delete old responses", DELETE_INTERVAL_S, lambda: delete_expired(timezone.now())),
             ],
