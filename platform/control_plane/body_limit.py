@@ -21,6 +21,8 @@ MAX_BODY_BYTES = 1024 * 1024
 BODY_TIMEOUT_S = 30.0
 DRAIN_BYTES = 512 * 1024 * 1024
 DRAIN_S = 20.0
+DRAIN_PAUSE_S = 1.0
+"""Without a byte: whoever sends so slowly waits for the answer."""
 
 
 class BodyLimit:
@@ -105,14 +107,14 @@ def _declared_length(scope: Message) -> int:
 
 async def _drain(receive: Receive) -> None:
     """Drop what still comes: a client whose connection closes while it sends may never read why."""
-    num_bytes = 0
+    num_bytes, ends_at = 0, asyncio.get_running_loop().time() + DRAIN_S
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(DRAIN_S):
-            while num_bytes < DRAIN_BYTES:
+        while num_bytes < DRAIN_BYTES and asyncio.get_running_loop().time() < ends_at:
+            async with asyncio.timeout(DRAIN_PAUSE_S):
                 message = await receive()
-                num_bytes += len(message.get("body", b""))
-                if not message.get("more_body", False):
-                    return
+            num_bytes += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 async def _refuse(send: Send, code: Code, message: str) -> None:
