@@ -68,6 +68,7 @@ class Trace:
     request: Request
     token_ids: list[int] = field(default_factory=list)
     rows: list[Tensor] = field(default_factory=list)
+    logprobs: list[TokenLogprobs] = field(default_factory=list)
     finish: FinishReason | None = None
     prompt_logprobs: list[TokenLogprobs] | None = None
 
@@ -151,12 +152,15 @@ class EngineHarness:
         raise AssertionError(f"work left after {MAX_STEPS} steps")
 
     def _apply(self, plan: StepPlan, result: StepResult, logits: Tensor) -> None:
-        sampled = [chunk.request.request_id for chunk in plan.chunks if chunk.samples]
-        row_of = dict(zip(sampled, logits, strict=True))
+        counts = [chunk.num_sampled for chunk in plan.chunks]
+        names = [chunk.request.request_id for chunk in plan.chunks]
+        rows_of = dict(zip(names, logits.split(counts), strict=True))
         for update in self.scheduler.apply(plan, result):
             trace = self.traces[update.request.request_id]
             trace.token_ids += update.token_ids
-            trace.rows.append(row_of[update.request.request_id])
+            trace.logprobs += update.logprobs or []
+            is_cut = update.finish in (FinishReason.STOP, FinishReason.FAILED)
+            trace.rows += rows_of[update.request.request_id][: len(update.token_ids) + is_cut]
             trace.finish = update.finish
             if update.prompt_logprobs is not None:
                 assert trace.prompt_logprobs is None
