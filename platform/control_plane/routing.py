@@ -5,7 +5,7 @@ from typing import Any
 
 from bulk.http.paths import is_bulk_path
 
-HOT_PATHS = frozenset({"/v1", "/health", "/ready", "/metrics"})
+HOT_PATHS = frozenset({"/v1", "/tokenize", "/detokenize", "/health", "/ready", "/metrics"})
 
 
 def is_hot_path(path: str) -> bool:

@@ -5,6 +5,7 @@ import asyncio
 import structlog
 
 from gateway.errors import SHAPES, internal_error
+from gateway.messages.errors import is_of_messages, speak_anthropic
 from gateway.routes import find_endpoint
 from gateway.services import Services
 from gateway.transport.exchange import MAX_HEADER_BYTES, ClientGone, Exchange, Receive, Scope, Send
@@ -45,6 +46,8 @@ class Gateway:
                 return
 
     async def _answer(self, exchange: Exchange) -> None:
+        if is_of_messages(exchange.path):
+            speak_anthropic(exchange)
         try:
             await self._dispatch(exchange)
         except ClientGone:

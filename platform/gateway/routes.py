@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable
 
 from gateway.chat.endpoint import chat_completions
 from gateway.completions.endpoint import completions
+from gateway.embeddings.endpoint import embeddings
 from gateway.health_endpoint import health, ready
 from gateway.live.ticket_endpoint import create_ticket
+from gateway.messages.endpoint import count_tokens, create_message
 from gateway.metrics_endpoint import metrics
 from gateway.models_endpoint import list_models, show_model
 from gateway.openapi.endpoint import openapi
@@ -18,6 +20,7 @@ from gateway.responses.stored_endpoints import (
     show_response,
 )
 from gateway.services import Services
+from gateway.tokens.endpoint import detokenize, tokenize
 from gateway.transport.exchange import Exchange
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
@@ -30,6 +33,11 @@ ROUTES: dict[str, dict[str, Endpoint]] = {
     "/v1/models": {"GET": list_models},
     "/v1/openapi.json": {"GET": openapi},
     "/v1/responses": {"POST": create_response},
+    "/v1/embeddings": {"POST": embeddings},
+    "/tokenize": {"POST": tokenize},
+    "/detokenize": {"POST": detokenize},
+    "/v1/messages": {"POST": create_message},
+    "/v1/messages/count_tokens": {"POST": count_tokens},
     "/v1/realtime/tickets": {"POST": create_ticket},
     "/health": {"GET": health, "HEAD": health},
     "/ready": {"GET": ready, "HEAD": ready},

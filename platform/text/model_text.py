@@ -106,12 +106,12 @@ class ModelText:
 
         return self._checked(await _worked(render, num_bytes + BYTES_PER_MESSAGE * len(messages)), "messages")
 
-    async def encode(self, text: str) -> list[int]:
+    async def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Prompt ids of a plain completion: nothing in `text` is a control token. Raises PromptError."""
         if not text:
             raise PromptError("prompt must not be empty", "prompt")
         num_bytes = self._check_bytes(text, "prompt")
-        encode = partial(self._encoder.encode_plain, text)
+        encode = partial(self._encoder.encode_plain, text, add_special_tokens=add_special_tokens)
         return self._checked(await _worked(encode, num_bytes), "prompt")
 
     def stream_decoder(

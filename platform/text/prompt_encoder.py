@@ -28,9 +28,9 @@ class PromptEncoder:
         )
         self._tokenizer = _renamed(tokenizer, self._secret_names)
 
-    def encode_plain(self, text: str) -> list[int]:
+    def encode_plain(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """A completion's prompt: all of it is text; a start token is added if the tokenizer adds one."""
-        return self._encode(text, add_special_tokens=True)
+        return self._encode(text, add_special_tokens=add_special_tokens)
 
     def encode_rendered(self, text: TrackedText) -> list[int]:
         """A rendered chat template, which writes its start token itself."""

@@ -31,12 +31,16 @@ class StopMatcher:
     """
 
     def __init__(self, stops: Sequence[str], *, include_stop: bool = False) -> None:
-        self.matched = False
+        self.matched_stop: str | None = None
         self._include_stop = include_stop
         self._stops = [(stop, _fallbacks(stop)) for stop in stops]
         self._states = [0] * len(stops)
         self._first_characters = frozenset(stop[0] for stop in stops)
         self._held = ""
+
+    @property
+    def matched(self) -> bool:
+        return self.matched_stop is not None
 
     def push(self, text: str) -> str:
         """What can be let out. Empty once `matched` is true."""
@@ -71,7 +75,7 @@ class StopMatcher:
         return longest
 
     def _end(self, text: str, num_matched: int) -> str:
-        self.matched = True
+        self.matched_stop = text[len(text) - num_matched :]
         self._held = ""
         return text if self._include_stop else text[: len(text) - num_matched]
 

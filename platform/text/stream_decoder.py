@@ -35,6 +35,11 @@ class StreamDecoder:
         self._bytes = vocabulary.visible_bytes if skip_special_tokens else vocabulary.all_bytes
         self._min_tokens = min_tokens
 
+    @property
+    def matched_stop(self) -> str | None:
+        """The stop string that ended the text."""
+        return None if self._matcher is None else self._matcher.matched_stop
+
     def push(self, token_ids: Sequence[int]) -> TextPiece:
         if self.stopped:
             return TextPiece("", 0, True)

@@ -65,6 +65,11 @@ class Choice:
         self._tools = tools
         self._has_prompt_logprobs = False
 
+    @property
+    def matched_stop(self) -> str | None:
+        """The stop string that ended the answer."""
+        return self.decoder.matched_stop
+
     async def accepted(self) -> None:
         """Wait until the engine has taken it. Raises Denied where it refuses, GenerationFailed."""
         event = await anext(self.generation, None)
