@@ -51,14 +51,18 @@ def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
 FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "2048", "--max-running", "64")
 
 
+@pytest.fixture(scope="session")
+def shared_service(request: pytest.FixtureRequest) -> Iterator[Service]:
+    """The service of BASE_URL, or the fake engine's, for modules that look at its health once."""
+    service = _given_service() or Service.of(request.getfixturevalue("fake_stack"))
+    yield service
+    service.close()
+
+
 @pytest.fixture
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """A served model; when the test is over it must be as healthy as before."""
-    given = os.environ.get("BASE_URL")
-    if given:
-        service = Service(given, os.environ["API_KEY"], os.environ["MODEL"])
-    else:
-        service = Service.of(request.getfixturevalue("fake_stack"))
+    service = _given_service() or Service.of(request.getfixturevalue("fake_stack"))
     yield service
     service.check_health()
     service.close()
@@ -67,7 +71,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
 @pytest.fixture
 def real_service(request: pytest.FixtureRequest, smollm2_dir: Path) -> Iterator[Service]:
     """The real model, for what made-up tokens can't show."""
-    service = Service.of(request.getfixturevalue("stack"))
+    service = _given_service() or Service.of(request.getfixturevalue("stack"))
     yield service
     service.check_health()
     service.close()
@@ -80,6 +84,12 @@ def fake_service(fake_stack: Stack) -> Iterator[Service]:
     yield service
     service.check_health()
     service.close()
+
+
+def _given_service() -> Service | None:
+    """The running server that BASE_URL, API_KEY and MODEL name."""
+    given = os.environ.get("BASE_URL")
+    return Service(given, os.environ["API_KEY"], os.environ["MODEL"]) if given else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

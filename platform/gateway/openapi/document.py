@@ -13,6 +13,12 @@ from .operation import Operation
 Schema = dict[str, Any]
 TITLE = "Octavo"
 KEY = "key"
+EVENT = {
+    "type": "object",
+    "description": "Server-sent events. The data of each is a JSON object, or [DONE].",
+    "properties": {"event": {"type": "string"}, "data": {"type": "string"}},
+    "required": ["data"],
+}
 _REFERENCE = "#/components/schemas/{name}"
 
 
@@ -65,7 +71,7 @@ def _answers(operation: Operation, references: Mapping[int, Schema]) -> Schema:
         schema = {"type": "string"}
     content: Schema = {operation.media_type: {"schema": schema}}
     if operation.has_events:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"] = {"schema": EVENT}
     answers: Schema = {"200": {"description": "OK", "content": content}}
     for status in operation.statuses:
         answers[str(status)] = {

@@ -171,9 +171,7 @@ def test_a_conversation_with_results_goes_on(client: openai.OpenAI, real_service
     assert second.choices[0].message.content
 
 
-def test_tools_that_are_not_to_be_called_are_not_shown(
-    client: openai.OpenAI, real_service: Service
-) -> None:
+def test_tools_that_are_not_to_be_called_are_not_shown(client: openai.OpenAI, real_service: Service) -> None:
     def prompt_tokens(**fields: Any) -> int:
         answer = client.chat.completions.create(
             model=real_service.model, messages=QUESTION, max_tokens=1, **fields
