@@ -1,8 +1,9 @@
 """Constraints become matchers in threads of their own, within limits of size, time and memory.
 
 A grammar is first tried in a process that can be killed (trial.py); only one that came through is compiled
-here, with the same limits, while the GIL is released. Compiled grammars are kept per tenant: a cache shared
-among tenants would tell one, by its speed, what another has asked for.
+here, with the same limits, while the GIL is released. Tenants take turns (fair_threads.py), and compiled
+grammars are kept per tenant: a cache shared among tenants would tell one, by its speed, what another has
+asked for.
 """
 
 import os
@@ -10,7 +11,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 
 from llguidance import LLMatcher
 
@@ -20,8 +22,9 @@ from inference_engine.contract.sampling import SamplingParams
 
 from .building import build
 from .errors import ConstraintError
+from .fair_threads import FairThreads, TooMuchWork
 from .grammars import grammar_of
-from .limits import CACHE_SIZE, MAX_QUEUED, QUEUE_SECONDS
+from .limits import CACHE_SIZE, MAX_QUEUED, MAX_QUEUED_EACH, QUEUE_SECONDS
 from .matcher import Matcher
 from .trial_process import TrialProcess
 from .vocabulary import Vocabulary
@@ -41,24 +44,26 @@ class Compiler:
     ) -> None:
         self.vocabulary = vocabulary
         self._clock = clock
-        self._threads = ThreadPoolExecutor(
-            num_threads, thread_name_prefix="octavo-grammars", initializer=_step_back
+        self._threads = FairThreads(
+            num_threads,
+            max_waiting=MAX_QUEUED,
+            max_waiting_each=MAX_QUEUED_EACH,
+            name="octavo-grammars",
+            initializer=_step_back,
         )
         self._trials = [TrialProcess(vocabulary) for _ in range(num_threads)]
         self._compiled: OrderedDict[CacheKey, LLMatcher] = OrderedDict()
-        self._num_queued = 0
         self._lock = threading.Lock()
 
     def compile(self, generate: Generate) -> "Future[Matcher]":
         """Returns at once; the future holds ConstraintError or a matcher that has followed the output ids."""
         constraint = generate.constraint
         assert constraint is not None
-        with self._lock:
-            self._num_queued += 1
-            is_full = self._num_queued > MAX_QUEUED
-        if is_full:
-            return self._leave(_failed(ConstraintError("too many constraints wait", code=Code.QUEUE_FULL)))
-        return self._leave(self._threads.submit(self._matcher_of, generate, constraint, self._clock()))
+        work = partial(self._matcher_of, generate, constraint, self._clock())
+        try:
+            return self._threads.submit(generate.tenant_id, work)
+        except TooMuchWork:
+            return _failed(ConstraintError("too many constraints wait", code=Code.QUEUE_FULL))
 
     def start(self) -> None:
         """Start the processes for trials now; otherwise the first constraint waits for that. Blocks."""
@@ -66,17 +71,9 @@ class Compiler:
             trial.start()
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         for trial in self._trials:
             trial.close()
-
-    def _leave(self, future: "Future[Matcher]") -> "Future[Matcher]":
-        future.add_done_callback(self._forget)
-        return future
-
-    def _forget(self, _: "Future[Matcher]") -> None:
-        with self._lock:
-            self._num_queued -= 1
 
     def _matcher_of(self, generate: Generate, constraint: Constraint, queued_at: float) -> Matcher:
         check_sampling(generate.sampling)

@@ -18,6 +18,8 @@ TRIAL_MEMORY_BYTES = 2 * 1024**3
 QUEUE_SECONDS = 1.5
 """A constraint that waits longer for its turn is refused with `queue_timeout`."""
 MAX_QUEUED = 256
-"""Constraints waiting to be compiled."""
+"""Constraints waiting to be compiled, of all tenants."""
+MAX_QUEUED_EACH = 64
+"""And of one."""
 CACHE_SIZE = 256
 """Compiled grammars kept, of all tenants."""

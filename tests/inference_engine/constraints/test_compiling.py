@@ -13,7 +13,7 @@ import pytest
 
 from inference_engine.constraints.compiling import Compiler
 from inference_engine.constraints.errors import ConstraintError
-from inference_engine.constraints.limits import MAX_QUEUED, QUEUE_SECONDS
+from inference_engine.constraints.limits import MAX_QUEUED, MAX_QUEUED_EACH, QUEUE_SECONDS
 from inference_engine.constraints.matcher import Matcher
 from inference_engine.constraints.trial_process import TrialProcess
 from inference_engine.constraints.vocabulary import UnsupportedTokenizer, Vocabulary, load_vocabulary
@@ -87,7 +87,7 @@ def test_case_17_hard_schemas_are_refused_or_kept_within_five_seconds(
 
 def test_a_grammar_that_ran_out_of_its_share_harms_no_other(compiler: Compiler, a_request: AskFor) -> None:
     heavy = compiler.compile(a_request(JSON, TOO_COMPLEX))
-    light = compiler.compile(a_request(JSON, {"type": "integer"}))
+    light = compiler.compile(a_request(JSON, {"type": "integer"}, tenant_id="bob"))
     assert light.result(timeout=60).num_consumed == 0
     assert "too complex" in refusal(heavy).message
     assert compiler.compile(a_request(JSON, {"type": "null"})).result(timeout=60).num_consumed == 0
@@ -170,13 +170,42 @@ def test_compiled_grammars_are_kept_for_the_tenant_alone(compiler: Compiler, a_r
 
 def test_a_full_queue_refuses(compiler: Compiler, a_request: AskFor) -> None:
     release = threading.Event()
-    blocked = [compiler._threads.submit(release.wait) for _ in range(2)]
-    waiting = [compiler.compile(a_request(REGEX, "a")) for _ in range(MAX_QUEUED)]
+    begun = threading.Semaphore(0)
+
+    def hold() -> bool:
+        begun.release()
+        return release.wait(60)
+
+    blocked = [compiler._threads.submit(name, hold) for name in ("x", "y")]
+    assert all(begun.acquire(timeout=60) for _ in blocked)
+    waiting = [
+        compiler.compile(a_request(REGEX, "a", tenant_id=f"t{number // MAX_QUEUED_EACH}"))
+        for number in range(MAX_QUEUED)
+    ]
     assert refusal(compiler.compile(a_request(REGEX, "a"))).code is Code.QUEUE_FULL
     release.set()
     assert all(future.result(timeout=60).num_consumed == 0 for future in waiting)
     assert all(future.result() for future in blocked)
     assert compiler.compile(a_request(REGEX, "a")).result(timeout=60).num_consumed == 0
+
+
+def test_a_tenant_with_many_slow_schemas_delays_no_other_and_only_its_own_are_refused(
+    vocabulary: Vocabulary, a_request: AskFor
+) -> None:
+    """On two threads one is always free for somebody else, so the other's never wait at all: by the clock
+    here, which stands still, whatever waits would come out as in time."""
+    compiler = Compiler(vocabulary)
+    compiler.start()
+    slow = [compiler.compile(a_request(JSON, TOO_COMPLEX, tenant_id="flood")) for _ in range(100)]
+    light = compiler.compile(a_request(JSON, {"type": "integer"}, tenant_id="bob"))
+    assert light.result(timeout=60).num_consumed == 0
+    assert sum(future.done() for future in slow) <= 100 - MAX_QUEUED_EACH + 5
+    refused = [future for future in slow if future.done()]
+    assert {refusal(future).code for future in refused} >= {Code.QUEUE_FULL}
+    for future in slow:
+        future.cancel()
+    assert len(compiler._threads) == 0
+    compiler.close()
 
 
 def test_who_waited_too_long_is_told_so(vocabulary: Vocabulary, a_request: AskFor) -> None:
