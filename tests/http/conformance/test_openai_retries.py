@@ -1,4 +1,4 @@
-"""The official client tries again when it is told to, after as long as it is told to, and hangs up for good."""
+"""The official client tries again when it is told to, waits as long as it is told to, and hangs up."""
 
 import asyncio
 import subprocess
@@ -135,8 +135,10 @@ async def test_a_cancelled_call_gives_everything_back(service: Service) -> None:
 
 
 def test_a_client_that_waits_for_less_time_says_so(service: Service) -> None:
-    with openai.OpenAI(base_url=service.base_url + "/v1", api_key=service.key, max_retries=0) as client:
-        with pytest.raises(openai.APITimeoutError):
-            client.with_options(timeout=0.5).completions.create(
-                model=service.model, prompt="x", max_tokens=4000, extra_body={"ignore_eos": True}
-            )
+    with (
+        openai.OpenAI(base_url=service.base_url + "/v1", api_key=service.key, max_retries=0) as client,
+        pytest.raises(openai.APITimeoutError),
+    ):
+        client.with_options(timeout=0.5).completions.create(
+            model=service.model, prompt="x", max_tokens=4000, extra_body={"ignore_eos": True}
+        )
