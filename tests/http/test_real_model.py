@@ -1,6 +1,7 @@
 """What only the real model can show through the whole stack."""
 
 import asyncio
+from typing import Any
 
 import openai
 
@@ -70,3 +71,22 @@ def test_a_repeated_prompt_is_found_in_the_cache(real_service: Service) -> None:
     second = real_service.chat(text, max_tokens=2, temperature=0)
     assert second["usage"]["prompt_tokens_details"]["cached_tokens"] >= 64
     assert first["choices"][0]["message"] == second["choices"][0]["message"]
+
+
+def test_drafts_change_nothing_but_the_number_of_steps(real_service: Service) -> None:
+    """Streamed and not, with a stop string among accepted drafts, and with log probabilities."""
+    text = "The cat sat on the mat. The dog lay by the door. A bird sang in the tree.\n"
+    fields: dict[str, Any] = {"temperature": 0, "max_tokens": 40, "logprobs": 2, "stop": [" by the door"]}
+    before = real_service.settled_stats()
+    plain = real_service.complete(text * 3, **fields)
+    between = real_service.settled_stats()
+    drafted = {"speculative_config": {"method": "ngram", "num_speculative_tokens": 8}, **fields}
+    fast = real_service.complete(text * 3, **drafted)
+    after = real_service.settled_stats()
+    assert fast["choices"] == plain["choices"]
+    assert fast["usage"]["completion_tokens"] == plain["usage"]["completion_tokens"]
+    assert plain["choices"][0]["text"].endswith("The dog lay")
+    assert after.num_accepted_tokens > between.num_accepted_tokens == before.num_accepted_tokens
+    assert after.num_steps - between.num_steps < between.num_steps - before.num_steps
+    streamed = real_service.stream_completion(text * 3, **drafted)
+    assert streamed.text() == plain["choices"][0]["text"]

@@ -8,6 +8,7 @@ from inference_engine.contract.limits import (
     MAX_BAD_WORD_TOKENS,
     MAX_BAD_WORDS,
     MAX_BIASED_TOKENS,
+    MAX_DRAFT_TOKENS,
     MAX_REPETITION_PENALTY,
     MAX_STOP_TOKEN_IDS,
 )
@@ -31,6 +32,13 @@ Metadata = Annotated[dict[Annotated[str, Meta(max_length=64, pattern=WITHOUT_NUL
 class StreamOptions(Struct, forbid_unknown_fields=True):
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
+
+
+class SpeculativeConfig(Struct, forbid_unknown_fields=True):
+    """As vLLM names it, here of one request: guess from the request's own tokens, verify several at once."""
+
+    method: Literal["ngram"]
+    num_speculative_tokens: Annotated[int, Meta(ge=1, le=MAX_DRAFT_TOKENS)] = 8
 
 
 class SharedFields(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -62,6 +70,7 @@ class SharedFields(Struct, forbid_unknown_fields=True, kw_only=True):
     repetition_penalty: Annotated[float, Meta(gt=0, le=MAX_REPETITION_PENALTY)] | None = None
     logit_bias: LogitBias | None = None
     bad_words_ids: Annotated[list[BadWord], Meta(max_length=MAX_BAD_WORDS)] | None = None
+    speculative_config: SpeculativeConfig | None = None
 
     priority: int | None = None
 

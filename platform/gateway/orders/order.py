@@ -147,6 +147,7 @@ def _sampling(body: SharedFields, description: Description, max_tokens: int | No
         repetition_penalty=body.repetition_penalty or 1.0,
         logit_bias=logit_bias_of(body, description.vocab_size),
         bad_words_ids=bad_words_of(body, description.vocab_size),
+        num_draft_tokens=body.speculative_config.num_speculative_tokens if body.speculative_config else 0,
     )
 
 

@@ -37,6 +37,7 @@ SERVED = {
     "repetition_penalty",
     "logit_bias",
     "bad_words_ids",
+    "speculative_config",
     "response_format",
     "tools",
     "tool_choice",

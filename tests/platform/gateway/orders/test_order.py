@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.completions.body import CompletionBody
-from gateway.orders.fields import StreamOptions
+from gateway.orders.fields import SpeculativeConfig, StreamOptions
 from gateway.orders.order import Order, order_of
 from inference_engine.contract.codes import Code
 from stand_ins.scripted_engine import description
@@ -99,6 +99,12 @@ def test_penalties_biases_and_bad_words() -> None:
         1.1,
     )
     assert (sampling.logit_bias, sampling.bad_words_ids) == ({0: -100.0, 999: 2.0}, ((4,), (5, 6)))
+
+
+def test_drafts_only_where_asked_for() -> None:
+    assert order().sampling.num_draft_tokens == 0
+    assert order(speculative_config=SpeculativeConfig("ngram")).sampling.num_draft_tokens == 8
+    assert order(speculative_config=SpeculativeConfig("ngram", 3)).sampling.num_draft_tokens == 3
 
 
 def test_choices_and_candidates() -> None:
