@@ -129,6 +129,7 @@ class Stats(Message, frozen=True, tag="stats", kw_only=True):
     blocks_quarantined: int = 0
     num_steps: int = 0
     prompt_tokens: int = 0
+    """Of several choices for one prompt it counts once, as it is billed; so do its cached tokens."""
     cached_prompt_tokens: int = 0
     output_tokens: int = 0
     num_accepted: int = 0

@@ -49,6 +49,7 @@ class Generate(Message, frozen=True, tag="generate", kw_only=True):
     output_ids: list[TokenId] = []
     """Output tokens emitted by earlier attempts; counted by max and min tokens and by positions."""
     choice: Annotated[int, Meta(ge=0)] = 0
+    """Which of several for one prompt. The first counts the prompt in the engine's Stats, for all of them."""
     group_id: str = ""
     sampling: SamplingParams
     constraint: Constraint | None = None

@@ -122,7 +122,8 @@ class StepPlanner:
         """Prompt tokens that the request never had to compute; later matches only bring back its own work."""
         if not request.num_preemptions:
             request.cached_tokens = min(request.num_computed, request.num_prompt)
-            self._totals.cached_prompt_tokens += request.cached_tokens
+            if request.counts_prompt:
+                self._totals.cached_prompt_tokens += request.cached_tokens
 
 
 def _still_running(requests: list[Request]) -> list[Request]:

@@ -103,6 +103,11 @@ class Request(Progress):
         self.num_preemptions = 0
         self.num_recomputed_tokens = 0
 
+    @property
+    def counts_prompt(self) -> bool:
+        """Of several choices for one prompt, the first stands for it in the totals, as in a tenant's usage."""
+        return self.choice == 0
+
     def can_be_preempted_for(self, other: "Request") -> bool:
         """Never twice without progress; for an equal not before as many tokens are new as were computed
         again."""

@@ -76,7 +76,8 @@ class Scheduler:
         self.roster.enter(request)
         self._drafter.join(request)
         self.totals.num_accepted += 1
-        self.totals.prompt_tokens += request.num_prompt
+        if request.counts_prompt:
+            self.totals.prompt_tokens += request.num_prompt
         return Accepted(
             request_id=request.request_id,
             attempt=request.attempt,

@@ -27,7 +27,7 @@ _GAUGES = {
 }
 _COUNTERS = {
     "num_steps": "Steps completed",
-    "prompt_tokens": "Prompt tokens of accepted requests",
+    "prompt_tokens": "Prompt tokens of accepted requests, once for all choices of one",
     "cached_prompt_tokens": "Prompt tokens found in the prefix cache",
     "output_tokens": "Tokens sampled",
     "num_accepted": "Requests accepted",

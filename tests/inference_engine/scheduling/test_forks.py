@@ -66,8 +66,28 @@ def test_forked_tokens_count_as_cached(engine):
     small.step()
     small.step()
     assert (leader.cached_tokens, one.cached_tokens) == (0, 39)
-    assert small.scheduler.stats().cached_prompt_tokens == 78
     assert small.scheduler.stats().num_computed_tokens == 40 + 3
+
+
+def test_the_prompt_of_a_group_counts_once_in_the_totals(engine):
+    small = engine()
+    add_group(small, 3)
+    while small.scheduler.has_work():
+        small.step()
+    add_group(small, 3)
+    while small.scheduler.has_work():
+        small.step()
+    stats = small.scheduler.stats()
+    assert (stats.prompt_tokens, stats.cached_prompt_tokens) == (2 * 40, 32)
+    assert stats.num_finished == 6
+
+
+def test_choices_that_each_compute_the_prompt_count_it_once_too(engine):
+    """Prompt logprobs need every row, so such choices are no group; the prompt is still billed once."""
+    small = engine()
+    for choice in range(3):
+        small.add(f"c{choice}", PROMPT, choice=choice, prompt_logprobs=0)
+    assert small.scheduler.stats().prompt_tokens == 40
 
 
 def test_groups_fork_without_a_prefix_cache_too(engine):
