@@ -95,7 +95,8 @@ def test_a_rate_tells_when_to_come_back(bob: Service, set_limit: SetLimit) -> No
 
 
 def test_budget_ledger_sums_and_engine_agree_to_the_token(bob: Service, set_limit: SetLimit) -> None:
-    """Finished, stopped, aborted and refused side by side; none of it is lost or counted twice."""
+    """Finished, stopped, aborted and refused, of one choice and of several; none of it is lost or counted
+    twice."""
     set_limit("tokens_per_day", 10**6)
     stack = bob.stack
     assert stack is not None
@@ -103,7 +104,8 @@ def test_budget_ledger_sums_and_engine_agree_to_the_token(bob: Service, set_limi
     engine, before = bob.settled_stats(), sums(stack, "usage_ledgerentry")
 
     def one(number: int) -> None:
-        body = bob.completion_body(f"Request {number}", max_tokens=20 + number, ignore_eos=True)
+        fields = {"max_tokens": 20 + number, "ignore_eos": True, "n": 1 + number % 3}
+        body = bob.completion_body(f"Request {number}", **fields)
         if number % 4 == 0:
             with bob.opened("/v1/completions", {**body, "stream": True, "max_tokens": 400}) as (_, events):
                 for _ in zip(range(3), events, strict=False):
