@@ -1,4 +1,4 @@
-"""Keeps this process's leases alive: one pipelined call every half second renews all and reads the epochs."""
+"""Keeps this process's leases alive: every half second all are renewed, and the policy epochs read."""
 
 import asyncio
 from collections import defaultdict
@@ -11,12 +11,14 @@ from redis.exceptions import RedisError
 
 from quotas.reservations import Reservation, lease_ms, restore
 from quotas.script_calls import Script, Value
-from quotas.store import run_scripts
+from quotas.store import run_script
 from tenants.shards import bucket, bucket_key
 
 log = structlog.get_logger(__name__)
 
 RENEW = Script("renew")
+LEASES_AT_ONCE = 25
+"""In one call: hundreds would keep Redis and this process from admitting anybody for milliseconds."""
 FORGOTTEN, SETTLED = 0, -1
 """Answers of lua/renew.lua for a lease that it could not renew."""
 
@@ -81,12 +83,14 @@ class LeaseKeeper:
         by_bucket: dict[int, list[Lease]] = defaultdict(list)
         for lease in self._leases.values():
             by_bucket[bucket(lease.reservation.keys.tenant_id)].append(lease)
-        if not by_bucket:
-            return
-        answers = await run_scripts(RENEW, [_call(number, leases) for number, leases in by_bucket.items()])
-        for leases, answer in zip(by_bucket.values(), answers, strict=True):
-            for lease, (state, epoch) in zip(leases, answer, strict=True):
-                await self._heed(lease, state, epoch)
+        for number, leases in by_bucket.items():
+            for start in range(0, len(leases), LEASES_AT_ONCE):
+                await self._renew_some(number, leases[start : start + LEASES_AT_ONCE])
+
+    async def _renew_some(self, number: int, leases: list[Lease]) -> None:
+        answers = await run_script(RENEW, *_call(number, leases))
+        for lease, (state, epoch) in zip(leases, answers, strict=True):
+            await self._heed(lease, state, epoch)
 
     async def _heed(self, lease: Lease, state: int, epoch: int) -> None:
         reservation = lease.reservation

@@ -111,12 +111,6 @@ async def run_script(script: Script, keys: Sequence[str], args: Sequence[Value])
     return await _store().scripts.run(script, keys, args)
 
 
-async def run_scripts(script: Script, calls: Sequence[tuple[Sequence[str], Sequence[Value]]]) -> list[Any]:
-    """Several calls of one script. Raises RedisError."""
-    scripts = _store().scripts
-    return await asyncio.gather(*(scripts.run(script, keys, args) for keys, args in calls))
-
-
 @asynccontextmanager
 async def closed_when_unreachable() -> AsyncIterator[None]:
     """Whatever Redis can't answer is a denial: STORE_UNAVAILABLE."""
