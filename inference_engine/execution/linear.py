@@ -68,7 +68,7 @@ class PackedLinear(nn.Module):
 
 def pack_weight(weight: Tensor) -> Tensor | None:
     """The weight in oneDNN's own layout; None where this build of torch can't pack it."""
-    if not torch.backends.mkldnn.is_available():
+    if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return None
     try:
         packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), 16)

@@ -51,7 +51,7 @@ def load_model(
         local_files_only=True,
         use_safetensors=True,
     )
-    return pack_and_check(module.eval(), name, backend, num_positions)
+    return pack_and_check(module.eval().to(backend.device), name, backend, num_positions)
 
 
 def pack_and_check(

@@ -33,7 +33,8 @@ def has_native_products() -> bool:
 
 def pack_native(weight: Tensor) -> Tensor | None:
     """bf16 [outputs, inputs] -> packed; None where another kind of product has to serve."""
-    if weight.dtype != torch.bfloat16 or weight.shape[1] % 2 or not has_native_products():
+    is_fit = weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and weight.shape[1] % 2 == 0
+    if not is_fit or not has_native_products():
         return None
     num_outputs = -(-weight.shape[0] // PANEL) * PANEL
     packed: Tensor = torch.ops.octavo.allocate_huge(num_outputs * weight.shape[1] * weight.itemsize)
