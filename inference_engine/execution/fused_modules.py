@@ -101,8 +101,9 @@ def fuse_mlp(original: Any) -> "FusedMlp | GatedMlp":
     """The fastest form that can stand for a module with gate_proj, up_proj, down_proj and act_fn."""
     weight = original.gate_proj.weight
     is_plain = original.gate_proj.bias is None and isinstance(original.act_fn, (nn.SiLU, SiLUActivation))
-    is_native = weight.dtype == torch.bfloat16 and weight.shape[0] % GATES == 0 and weight.shape[1] % 2 == 0
-    return GatedMlp(original) if is_plain and is_native and has_native_products() else FusedMlp(original)
+    is_native = weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and has_native_products()
+    is_whole = weight.shape[0] % GATES == 0 and weight.shape[1] % 2 == 0
+    return GatedMlp(original) if is_plain and is_native and is_whole else FusedMlp(original)
 
 
 def fuse_stacked_mlp(original: Any) -> "FusedMlp | GatedMlp":

@@ -51,7 +51,7 @@ def probe_model(module: Any, max_rows: int, max_sampled_rows: int, progress: Pro
     report = ProbeReport()
     for index, part in enumerate(parts):
         progress(index, len(parts))
-        _probe_part(part, module.dtype, report)
+        _probe_part(part, module.dtype, module.device, report)
     progress(len(parts), len(parts))
     return report
 
@@ -83,10 +83,10 @@ def _part_name(module: nn.Module) -> str:
     return f"{type(module).__name__} {' '.join(shapes)}"
 
 
-def _probe_part(part: RowwisePart, dtype: torch.dtype, report: ProbeReport) -> None:
+def _probe_part(part: RowwisePart, dtype: torch.dtype, device: torch.device, report: ProbeReport) -> None:
     subject = part.modules[0]
     buckets = all_buckets(part.max_rows)
-    rows = _fixed_rows(buckets[-1], part.width, dtype)
+    rows = _fixed_rows(buckets[-1], part.width, dtype).to(device)
     varying = _varying_buckets(subject, rows, buckets)
     linears = [module for module in part.modules if isinstance(module, PackedLinear)]
     if varying and linears and varying[-1] < EXACT_UP_TO:

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from inference_engine.contract.limits import BLOCK_SIZE
 
-POOL_FRACTION = 4
-"""The pool takes at most one part in this many of the memory allowed."""
+POOL_FRACTION = 0.25
+"""Of the memory allowed, what the pool takes at most."""
 
 
 def allocate_prefaulted(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -28,17 +28,19 @@ def pool_blocks(
     num_blocks: int | None = None,
     pool_bytes: int | None = None,
     allowed_bytes: int | None = None,
+    fraction: float = POOL_FRACTION,
 ) -> int:
     """Blocks of the KV pool; `bytes_per_block` is the sum over all layers.
 
-    The smaller of a quarter of the memory allowed and what max_running requests of full context can use.
-    `num_blocks` or `pool_bytes` override it; `allowed_bytes` replaces the machine's answer. Raises ValueError
-    when not even one block fits.
+    The smaller of a fraction of the memory allowed and what max_running requests of full context can use.
+    `num_blocks` or `pool_bytes` override it; `allowed_bytes` replaces the machine's answer: a GPU's memory
+    that is free. Raises ValueError when not even one block fits.
     """
     if num_blocks is None:
-        budget = (
-            pool_bytes if pool_bytes is not None else (allowed_bytes or allowed_memory()) // POOL_FRACTION
-        )
+        if pool_bytes is not None:
+            budget = pool_bytes
+        else:
+            budget = int((allowed_memory() if allowed_bytes is None else allowed_bytes) * fraction)
         num_blocks = budget // bytes_per_block
         if pool_bytes is None:
             num_blocks = min(num_blocks, max_running * -(-context_length // BLOCK_SIZE))

@@ -62,7 +62,8 @@ class ModelFiles:
         if context_length is None:
             return self
         if context_length > self.context_length:
-            raise ModelFilesError(f"the model was made for {self.context_length} tokens, not {context_length}")
+            made_for = self.context_length
+            raise ModelFilesError(f"the model was made for {made_for} tokens, not {context_length}")
         return replace(self, context_length=context_length)
 
 

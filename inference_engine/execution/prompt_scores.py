@@ -52,7 +52,7 @@ def _score(module: Any, states: Tensor, scored: ScoredChunk) -> list[TokenLogpro
     for start in range(0, len(scored.target_ids), HEAD_ROWS):
         target_ids = scored.target_ids[start : start + HEAD_ROWS]
         first = scored.first_row + start
-        logits = logits_of_rows(module, states, torch.arange(first, first + len(target_ids)))
+        logits = logits_of_rows(module, states, torch.arange(first, first + len(target_ids))).cpu()
         if not torch.isfinite(logits).all():
             return None
         rows = row_logprobs(logits, torch.tensor(target_ids), [scored.num_top] * len(target_ids))

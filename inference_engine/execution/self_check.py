@@ -43,7 +43,7 @@ WEIGHTS_TOLERANCE = 0.1
 def check_small_copy(config: Any, name: str, backend: AttentionBackend, num_positions: int) -> None:
     """Raises UnsupportedModel where a small random fp32 model of this config, to be served for texts of up to
     num_positions tokens, differs from its eager self."""
-    small = small_copy(config)
+    small = small_copy(config).to(backend.device)
     freeze_positions(small, num_positions)
     expected = eager_logits(small)
     pack_model(small, max(LENGTHS))
@@ -135,7 +135,8 @@ def _step(
     lengths: tuple[int, ...] | list[int],
 ) -> tuple[Tensor, ...]:
     """Logits of one packed step, split by sequence."""
-    step = PackedStep(backend, kv_layers, build_metadata(starts, lengths, BLOCK_TABLES))
+    metadata = build_metadata(starts, lengths, BLOCK_TABLES).to(backend.device)
+    step = PackedStep(backend, kv_layers, metadata)
     chunks = [
         ids[start : start + length] for ids, start, length in zip(sequences, starts, lengths, strict=True)
     ]
@@ -150,4 +151,6 @@ def _step(
 def _sequences(module: Any) -> list[Tensor]:
     """Two fixed sequences of ids that jump about the vocabulary."""
     vocab_size = module.config.vocab_size
-    return [torch.arange(1, length + 1) * (7919 + length) % vocab_size for length in LENGTHS]
+    return [
+        torch.arange(1, length + 1, device=module.device) * (7919 + length) % vocab_size for length in LENGTHS
+    ]

@@ -136,7 +136,7 @@ class EngineProcess:
             scheduler,
             loaded.runner,
             listeners,
-            lag=self._settings.lag,
+            lag=self._settings.effective_lag,
             compiler=loaded.compiler,
             metrics=metrics,
         )

@@ -57,7 +57,9 @@ class Settings:
     ] = "auto"
     redis_url: Annotated[str | None, "registry and orphans' usage; without it neither is written"] = None
 
-    backend: Annotated[str, "attention backend: auto, reference, cpu"] = "auto"
+    device: Annotated[str, "where the model runs: cpu, cuda or cuda:N"] = "cpu"
+    backend: Annotated[str, "attention backend: auto, cpu, cpu-fallback, reference; on a GPU triton"] = "auto"
+    split_kv: Annotated[bool, "GPU: spread a long context over processors; its rounding then varies"] = False
     dtype: Annotated[str, "auto, bfloat16, float32 or int8"] = "auto"
     threads: Annotated[int | None, "matrix threads; default: one a core"] = None
     context_length: Annotated[int | None, "tokens of prompt and output; default: what the model allows"] = (
@@ -75,7 +77,9 @@ class Settings:
     ttft_targets_ms: Annotated[str, "from arrival to the first token, by class; default: none"] = ""
     policy: Annotated[str, "who goes next: fair, fcfs or priority"] = "fair"
     prefix_cache: Annotated[bool, "reuse KV blocks of equal prompts of one tenant"] = True
-    lag: Annotated[int, "steps that planning may run ahead of results: 0 or 1"] = 0
+    lag: Annotated[int | None, "steps that planning may run ahead: 0 or 1; default: 1 on a GPU, else 0"] = (
+        None
+    )
     max_draft_tokens: Annotated[int, "tokens a step that a request may guess by prompt lookup; 0: none"] = 8
     grammar_threads: Annotated[int, "threads that compile grammars; 0: no structured output"] = 2
 
@@ -101,11 +105,13 @@ class Settings:
             raise SettingsError(f"policy is one of {', '.join(sorted(POLICIES))}")
         if self.tool_syntax not in ("auto", *SYNTAXES):
             raise SettingsError(f"tool_syntax is auto or one of {', '.join(SYNTAXES)}")
-        if self.lag not in (0, 1):
+        if self.lag not in (None, 0, 1):
             raise SettingsError("lag is 0 or 1")
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1")
+        if self.split_kv and not self.uses_gpu:
+            raise SettingsError("split_kv needs a GPU as device")
         if self.context_length is not None and self.context_length < 1:
             raise SettingsError("context_length must be at least 1")
         for name in _NOT_NEGATIVE:
@@ -148,6 +154,14 @@ class Settings:
         if any(files) and not all(files):
             raise SettingsError("mutual TLS needs all of tls_cert, tls_key and tls_ca")
         return all(files)
+
+    @property
+    def uses_gpu(self) -> bool:
+        return self.device != "cpu"
+
+    @property
+    def effective_lag(self) -> int:
+        return int(self.uses_gpu) if self.lag is None else self.lag
 
     @property
     def effective_replica_id(self) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -23,6 +23,9 @@ from .cores import available_cores
 from .rehearsal import rehearse
 from .runner import Runner
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from inference_engine.execution.model_runner import ModelRunner
 
 log = structlog.get_logger(__name__)
 
@@ -65,23 +68,7 @@ def _load_fake(settings: Settings, files: ModelFiles) -> Loaded:
 
 
 def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Loaded:
-    threads = settings.threads or available_cores()
-    prepare_environment(threads)
-    from inference_engine.execution.model_runner import (
-        ModelRunner,
-    )  # imports torch, which reads the environment
-
-    runner = ModelRunner.load(
-        files.directory,
-        backend=settings.backend,
-        dtype=settings.dtype,
-        context_length=files.context_length,
-        kv_bytes=settings.kv_bytes,
-        num_blocks=settings.num_blocks,
-        max_running=settings.max_running,
-        max_step_tokens=settings.max_step_tokens,
-        threads=threads,
-    )
+    runner = _load_runner(settings, files)
     runner.warm(lambda done, total: progress("warming", done, total))
     progress("rehearsing", 0, 0)
     rehearse(runner, scheduler_config(settings, files, runner.num_blocks))
@@ -93,6 +80,27 @@ def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Lo
     compiler = Compiler(vocabulary, num_threads=settings.grammar_threads)
     compiler.start()
     return Loaded(runner, runner.description_fields(), compiler)
+
+
+def _load_runner(settings: Settings, files: ModelFiles) -> "ModelRunner":
+    threads = settings.threads or available_cores()
+    prepare_environment(threads)  # before torch, which reads it, is imported
+    from inference_engine.execution.device_runner import DeviceRunner
+    from inference_engine.execution.model_runner import ModelRunner
+
+    sizes: dict[str, Any] = {
+        "backend": settings.backend,
+        "dtype": settings.dtype,
+        "context_length": files.context_length,
+        "kv_bytes": settings.kv_bytes,
+        "num_blocks": settings.num_blocks,
+        "max_running": settings.max_running,
+        "max_step_tokens": settings.max_step_tokens,
+        "threads": threads,
+    }
+    if settings.uses_gpu:
+        return DeviceRunner.load(files.directory, device=settings.device, split_kv=settings.split_kv, **sizes)
+    return ModelRunner.load(files.directory, **sizes)
 
 
 def _vocabulary(settings: Settings, files: ModelFiles, size: int) -> Vocabulary | None:
@@ -143,7 +151,7 @@ def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> 
         policy=settings.policy,
         gap_targets=settings.gap_targets,
         ttft_targets=settings.ttft_targets,
-        lag=settings.lag,
+        lag=settings.effective_lag,
         max_draft_tokens=settings.max_draft_tokens,
         enable_prefix_cache=settings.prefix_cache,
         end_ids=frozenset(files.end_ids),

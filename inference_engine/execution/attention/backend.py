@@ -67,6 +67,8 @@ class AttentionBackend(ABC):
     wherever its blocks lie."""
 
     dtypes = frozenset({torch.float32, torch.bfloat16})
+    device = torch.device("cpu")
+    """Where the KV blocks are, and everything that `write` and `attend` are given."""
 
     @abstractmethod
     def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:

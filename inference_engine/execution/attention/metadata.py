@@ -12,7 +12,7 @@ nothing).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -23,7 +23,9 @@ from inference_engine.contract.limits import BLOCK_SIZE
 
 @dataclass(frozen=True, slots=True)
 class AttentionMetadata:
-    """Tensors on the CPU, shared by every layer of one step. n sequences, T query rows (padding included).
+    """Shared by every layer of one step; on the CPU, or on the backend's device.
+
+    n sequences, T query rows (padding included).
 
     A query at absolute position p attends to the KV positions max(0, p - window + 1) .. p of its sequence.
     """
@@ -40,6 +42,11 @@ class AttentionMetadata:
     """int64 [T]: absolute position of each row in its sequence; 0 for padding."""
     sequence_of_row: Tensor
     """int32 [T]: which sequence a row belongs to; -1 for padding."""
+
+    def to(self, device: torch.device) -> "AttentionMetadata":
+        """The same on a device; itself where it is there already."""
+        moved = {field.name: getattr(self, field.name).to(device) for field in fields(self)}
+        return AttentionMetadata(**moved)
 
     @property
     def num_rows(self) -> int:

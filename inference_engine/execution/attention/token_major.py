@@ -3,7 +3,7 @@
 keys, values    [num_blocks, 16, K, D]    slot = block * 16 + offset is a row of the first two dimensions
 """
 
-from torch import Tensor, tensor
+from torch import Tensor, int64, tensor
 
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend, KvLayer, LayerSpec
@@ -27,7 +27,7 @@ class TokenMajorBackend(AttentionBackend):
         layer.values.flatten(0, 1)[slots] = value[is_real]
 
     def gather(self, layer: KvLayer, block_ids: list[int]) -> tuple[Tensor, Tensor]:
-        index = tensor(block_ids)
+        index = tensor(block_ids, dtype=int64)
         return layer.keys[index].flatten(0, 1), layer.values[index].flatten(0, 1)
 
     def copy_block(self, layer: KvLayer, source: int, destination: int) -> None:

@@ -13,7 +13,7 @@ NEEDED = ["--model-dir", "/models/m", "--address", "unix:/run/e.sock"]
 def test_defaults_are_the_plan_s() -> None:
     settings = read_settings(NEEDED, {})
     assert settings.model_dir == Path("/models/m")
-    assert (settings.max_step_tokens, settings.prefill_budget, settings.lag) == (512, 80, 0)
+    assert (settings.max_step_tokens, settings.prefill_budget, settings.effective_lag) == (512, 80, 0)
     assert (settings.fake, settings.fake_step_ms, settings.fake_token_us) == (False, 10.0, 0.0)
     assert settings.prefix_cache and settings.redis_url is None
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from inference_engine.execution.attention import build
 from inference_engine.execution.attention.build import KernelBuildError, build_kernel, load_kernel
@@ -126,5 +127,15 @@ def test_without_a_compiler_torch_serves_and_says_so(
 
 
 def test_an_unknown_backend_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'tpu': auto, cpu, cpu-fallback, reference"):
+    with pytest.raises(ValueError, match="'tpu': auto, cpu, cpu-fallback, reference, triton"):
         choose_backend("tpu")
+
+
+def test_a_backend_of_another_device_is_refused() -> None:
+    gpu = torch.device("cuda")
+    with pytest.raises(ValueError, match="cpu attention backend does not run on a GPU"):
+        choose_backend("cpu", gpu)
+    with pytest.raises(ValueError, match="needs a GPU"):
+        choose_backend("triton", torch.device("cpu"))
+    with pytest.raises(ValueError, match="only the triton attention backend splits"):
+        choose_backend("cpu", split_kv=True)
