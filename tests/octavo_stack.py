@@ -73,6 +73,19 @@ class Stack:
     def start_ledger_writer(self) -> None:
         self._start("ledger", "django", "ledger_writer")
 
+    def manage(self, *command: str) -> str:
+        """What manage.py prints."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *command],
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def start_worker(self, *flags: str, name: str = "worker", concurrency: int = 3) -> None:
         """For files and batches; a group of its own, so that its children can be killed with it."""
         common = ["-A", "control_plane.celery", "worker", "--include", "bulk.tasks", "--loglevel", "INFO"]
@@ -102,6 +115,11 @@ class Stack:
         if number == signal.SIGKILL:
             self.processes[name].wait(10)
 
+    def kill_group(self, name: str) -> None:
+        """With all that it has started itself."""
+        os.killpg(self.processes[name].pid, signal.SIGKILL)
+        self.processes[name].wait(10)
+
     def stop(self) -> None:
         for process in self.processes.values():
             with contextlib.suppress(ProcessLookupError):
@@ -126,4 +144,5 @@ class Stack:
                 cwd=ROOT,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )

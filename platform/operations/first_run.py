@@ -32,7 +32,7 @@ def make_demo() -> dict[str, str]:
 
     with transaction.atomic():
         tenant = create_tenant(DEMO_TENANT, actor=ACTOR)
-        _, key = create_key(tenant, "first", actor=ACTOR)
+        _, key = create_key(tenant, "first", scopes=["inference", "batch"], actor=ACTOR)
         shown = io.StringIO()
         call_command("create_operator", username=OPERATOR, stdout=shown, stderr=sys.stderr)
     made = {"tenant": tenant.slug, "key": key}

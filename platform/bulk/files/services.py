@@ -1,16 +1,18 @@
 """Changes of files. The content is stored before the row speaks of it, and is gone before the row says so."""
 
+import contextlib
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from audit.services import record
 from bulk.files.selectors import purgeable, stored_bytes
-from bulk.files.storage import discard, forget_copy, keep
+from bulk.files.storage import StorageUnavailable, discard, forget_copy, keep
 from bulk.models import File, Purpose
 from bulk.public_ids import file_id
 from inference_engine.contract.codes import Code
@@ -78,16 +80,22 @@ def delete_file(file: File, *, actor: str = "system") -> None:
         changed = File.objects.filter(pk=file.pk, deleted_at=None).update(deleted_at=timezone.now())
         if changed:
             record(actor, "file.delete", f"file:{file.public_id}", tenant_id=file.tenant_id)
+    with contextlib.suppress(StorageUnavailable):  # then beat's purge removes it
+        _purge(purgeable().filter(pk=file.pk))
 
 
 def purge_files(limit: int = 100) -> int:
     """Remove the contents of deleted and expired files. Raises StorageUnavailable."""
-    files = list(purgeable()[:limit])
-    for file in files:
+    return _purge(purgeable()[:limit])
+
+
+def _purge(files: QuerySet[File]) -> int:
+    found = list(files)
+    for file in found:
         discard(file.storage_name)
         forget_copy(file)
         File.objects.filter(pk=file.pk).update(storage_name="", deleted_at=file.deleted_at or timezone.now())
-    return len(files)
+    return len(found)
 
 
 def expiry(after_s: int | None) -> datetime | None:

@@ -32,6 +32,7 @@ def read_form(request: HttpRequest, tenant_id: int) -> Form:
         raise WrongMediaType(
             "A file is uploaded as multipart/form-data, with the fields 'file' and 'purpose'."
         )
+    _tell_length(request)
     request.upload_handlers = [ToDisk(tenant_id, request)]
     try:
         fields, files = request.POST, request.FILES
@@ -43,6 +44,14 @@ def read_form(request: HttpRequest, tenant_id: int) -> Form:
     if uploaded is None or uploaded.file is None:
         raise invalid(FIELD, "The form has no file in its field 'file'.")
     return Form(fields, (uploaded.name or FIELD)[:255], uploaded.file)
+
+
+def _tell_length(request: HttpRequest) -> None:
+    """Django takes a form that came without a length for an empty one. All of it is here by now."""
+    if not request.META.get("CONTENT_LENGTH"):
+        stream: IO[bytes] = request._stream  # type: ignore[attr-defined]
+        request.META["CONTENT_LENGTH"] = str(stream.seek(0, 2))
+        stream.seek(0)
 
 
 class ToDisk(FileUploadHandler):
