@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-http bench-long bench-gateway schema-suite clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-engine bench-http bench-long bench-gateway schema-suite clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -62,6 +62,9 @@ bench-fairness: dev ## ServeGen's clients under fcfs and fair, on a simulated cl
 
 bench-steps: setup ## steps of the engine against a bare loop over the same matrices
 	@$(BIN)/python -m benchmarks.engine_steps $(ARGS)
+
+bench-engine: setup ## output tokens a second of the engine in process, in bf16 and int8, on chats of two seeds
+	@$(BIN)/python -m benchmarks.engine_throughput $(ARGS)
 
 bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.http_streams $(ARGS)

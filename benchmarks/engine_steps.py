@@ -7,21 +7,15 @@ The last line is one JSON object: the ratios, and under `ms` the times that they
 
 import argparse
 import json
-import os
-from pathlib import Path
 
+from benchmarks.model_options import model_parser
 from inference_engine.execution.environment import prepare_environment
 
 REPETITIONS = 15
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    home = Path(os.environ.get("OCTAVO_HOME", "var"))
-    model_dir = os.environ.get("OCTAVO_MODEL_DIR", home / "models" / "smollm2-135m-instruct")
-    parser.add_argument("--model-dir", type=Path, default=model_dir)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--dtype", default="auto")
+    parser = model_parser(__doc__)
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="of which the minimum counts")
     parser.add_argument("--only", nargs="*", default=None, help="names of steps; all without it")
     return parser.parse_args()

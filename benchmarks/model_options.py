@@ -5,12 +5,13 @@ import os
 from pathlib import Path
 
 
-def model_parser(text: str | None) -> argparse.ArgumentParser:
-    """`text` is a module's docstring; its first line describes the command."""
+def model_parser(text: str | None, dtype: str | None = "auto") -> argparse.ArgumentParser:
+    """`text` is a module's docstring; its first line describes the command. No --dtype without a default."""
     parser = argparse.ArgumentParser(description=text.splitlines()[0] if text else None)
     home = Path(os.environ.get("OCTAVO_HOME", "var"))
     model_dir = os.environ.get("OCTAVO_MODEL_DIR", home / "models" / "smollm2-135m-instruct")
     parser.add_argument("--model-dir", type=Path, default=model_dir)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--dtype", default="auto")
+    if dtype is not None:
+        parser.add_argument("--dtype", default=dtype)
     return parser

@@ -1,6 +1,6 @@
 """The real runner and a scheduler for it, as an engine process would have them."""
 
-import argparse
+from pathlib import Path
 from typing import Any
 
 from inference_engine.execution.model_runner import ModelRunner
@@ -8,9 +8,9 @@ from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.serving.rehearsal import rehearse
 
 
-def load_warm(args: argparse.Namespace, **limits: int) -> ModelRunner:
-    """A runner of the model in `args`, every shape warm."""
-    runner = ModelRunner.load(args.model_dir, dtype=args.dtype, threads=args.threads, **limits)
+def load_warm(model_dir: Path, dtype: str, threads: int, **limits: int) -> ModelRunner:
+    """A runner whose every shape is warm."""
+    runner = ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits)
     runner.warm()
     rehearse(runner, scheduler_config(runner))
     return runner

@@ -7,7 +7,6 @@ line is one JSON object.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import sys

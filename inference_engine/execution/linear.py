@@ -35,6 +35,10 @@ class PackedLinear(nn.Module):
         weight = torch.cat([linear.weight.detach() for linear in linears])
         return cls(weight, torch.cat([bias.detach() for bias in biases]) if biases else None)
 
+    def quantise(self) -> None:
+        """From here on weights and rows are rounded to 8 bits. Only a native layer can be."""
+        self.weight = torch.ops.octavo.quantise(self.weight, self.in_features, self.out_features)
+
     def forward(self, x: Tensor) -> Tensor:
         if self.is_native:
             return self.product(x)

@@ -14,7 +14,9 @@ from inference_engine.execution.attention.backend import AttentionBackend, Layer
 from inference_engine.execution.families import check_architecture, check_layers
 from inference_engine.execution.layer_specs import layer_specs
 from inference_engine.execution.module_swaps import pack_model
+from inference_engine.execution.numerics import dtype_name
 from inference_engine.execution.position_tables import freeze_positions
+from inference_engine.execution.quantization import INT8
 from inference_engine.execution.self_check import LENGTHS, check_small_copy, check_weights, eager_logits
 
 
@@ -28,14 +30,22 @@ class LoadedModel:
     dtype: torch.dtype
     context_length: int
     vocab_size: int
+    precision: str
+    """The dtype's name, or int8."""
 
 
 def load_model(
-    model_dir: Path, dtype: torch.dtype, backend: AttentionBackend, context_length: int | None = None
+    model_dir: Path,
+    dtype: torch.dtype,
+    backend: AttentionBackend,
+    context_length: int | None = None,
+    *,
+    in_int8: bool = False,
 ) -> LoadedModel:
     """Load, check and pack a model. Raises UnsupportedModel for one that can't be served exactly.
 
     context_length: at most so many positions are served, by default as many as the model was made for.
+    in_int8: its linear layers but the head are rounded to 8 bits; dtype is bf16.
     """
     name = check_architecture(json.loads((model_dir / "config.json").read_text()))
     config = AutoConfig.from_pretrained(model_dir, local_files_only=True)
@@ -51,18 +61,24 @@ def load_model(
         local_files_only=True,
         use_safetensors=True,
     )
-    return pack_and_check(module.eval().to(backend.device), name, backend, num_positions)
+    return pack_and_check(module.eval().to(backend.device), name, backend, num_positions, in_int8=in_int8)
 
 
 def pack_and_check(
-    module: Any, name: str, backend: AttentionBackend, num_positions: int | None = None
+    module: Any,
+    name: str,
+    backend: AttentionBackend,
+    num_positions: int | None = None,
+    *,
+    in_int8: bool = False,
 ) -> LoadedModel:
     """Swap a module's attention and weights for ours and see that it computes the same as before."""
     config = module.config
     num_positions = num_positions or config.max_position_embeddings
     freeze_positions(module, num_positions)
     expected = eager_logits(module)
-    pack_model(module, max(num_positions, *LENGTHS))
+    pack_model(module, max(num_positions, *LENGTHS), in_int8=in_int8)
     check_weights(module, name, backend, expected)
     specs = layer_specs(config, module.dtype)
-    return LoadedModel(module, specs, module.dtype, num_positions, config.vocab_size)
+    precision = INT8 if in_int8 else dtype_name(module.dtype)
+    return LoadedModel(module, specs, module.dtype, num_positions, config.vocab_size, precision)

@@ -20,10 +20,11 @@ from inference_engine.execution.invariance_probe import ProbeReport, Progress, p
 from inference_engine.execution.kv_memory import pool_blocks
 from inference_engine.execution.kv_pool import KvPool
 from inference_engine.execution.model_loading import LoadedModel, load_model
-from inference_engine.execution.numerics import choose_dtype, dtype_name
+from inference_engine.execution.numerics import choose_dtype
 from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
 from inference_engine.execution.packed_step import PackedStep
 from inference_engine.execution.prompt_scores import score_prompts
+from inference_engine.execution.quantization import INT8
 from inference_engine.execution.sampling.adjustments import Adjustments
 from inference_engine.execution.sampling.sampler import Sampler
 from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
@@ -82,7 +83,7 @@ class ModelRunner:
         if threads is not None:
             torch.set_num_threads(threads)
         chosen = choose_backend(backend)
-        model = load_model(model_dir, choose_dtype(dtype), chosen, context_length)
+        model = load_model(model_dir, choose_dtype(dtype), chosen, context_length, in_int8=dtype == INT8)
         blocks = pool_blocks(
             sum(chosen.bytes_per_block(spec) for spec in model.layer_specs),
             max_running,
@@ -158,7 +159,7 @@ class ModelRunner:
     def description_fields(self) -> dict[str, Any]:
         """This room's part of the contract's Description; call it after `warm`."""
         return {
-            "dtype": dtype_name(self.model.dtype),
+            "dtype": self.model.precision,
             "backend": self.backend.name,
             "batch_invariant": self.batch_invariant,
             "fingerprint": self.fingerprint(),
@@ -170,7 +171,7 @@ class ModelRunner:
         return numerics_fingerprint(
             self.revision,
             self.model.module.config.to_dict(),
-            dtype=dtype_name(self.model.dtype),
+            dtype=self.model.precision,
             backend=self.backend.name,
             threads=torch.get_num_threads(),
             min_rows=self._probe.min_rows if self._probe else {},

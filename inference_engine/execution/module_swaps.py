@@ -15,6 +15,7 @@ from inference_engine.execution.fused_modules import FusedAttention, PlainMlp, f
 from inference_engine.execution.linear import PackedLinear
 from inference_engine.execution.native_decoder import NativeDecoder
 from inference_engine.execution.position_tables import PositionTable, RotaryTable, rotary_modules
+from inference_engine.execution.quantization import quantise_linears
 
 Swap = Callable[[Any], nn.Module]
 
@@ -49,12 +50,14 @@ SWAPS: dict[str, Swap] = {
 
 
 @torch.inference_mode()
-def pack_model(model: Any, num_positions: int) -> None:
+def pack_model(model: Any, num_positions: int, *, in_int8: bool = False) -> None:
     """Swap in place, one module after the other, so that only one original is ever held beside its copy.
 
     A head tied to the embedding is packed from the shared weight; the embedding keeps its own.
     """
     _swap_children(model)
+    if in_int8:
+        quantise_linears(model)
     is_fused = any(isinstance(module, FusedAttention) for module in model.modules())
     table_type = RotaryTable if is_fused else PositionTable
     for rotary in list(rotary_modules(model)):

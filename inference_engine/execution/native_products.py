@@ -31,6 +31,11 @@ def has_native_products() -> bool:
     return bool(torch.ops.octavo.has_products())
 
 
+def has_int8_products() -> bool:
+    """Whether what is packed for our own kernels can be turned into 8 bits."""
+    return has_native_products() and bool(torch.ops.octavo.has_int8_products())
+
+
 def pack_native(weight: Tensor) -> Tensor | None:
     """bf16 [outputs, inputs] -> packed; None where another kind of product has to serve."""
     is_fit = weight.dtype == torch.bfloat16 and weight.device.type == "cpu" and weight.shape[1] % 2 == 0

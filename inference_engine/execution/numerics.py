@@ -4,13 +4,14 @@ from pathlib import Path
 
 import torch
 
-DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
+DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32, "int8": torch.bfloat16}
+"""By setting. int8 is what linear layers are rounded to (see quantization); all else is bf16 then."""
 BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 """As the kernel spells them: AVX-512 bf16 and AMX on x86, NEON bf16 on Arm."""
 
 
 def choose_dtype(setting: str, cpu_flags: frozenset[str] | None = None) -> torch.dtype:
-    """The dtype for "auto", "bfloat16" or "float32". auto is bf16 where the CPU itself multiplies bf16."""
+    """The dtype for "auto", "bfloat16", "float32" or "int8". auto is bf16 where the CPU itself multiplies bf16."""
     if setting in DTYPES:
         return DTYPES[setting]
     if setting != "auto":

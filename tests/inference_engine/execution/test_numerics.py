@@ -25,6 +25,10 @@ def test_a_setting_forces_either(name: str) -> None:
     assert dtype_name(choose_dtype(name, frozenset())) == name
 
 
+def test_int8_keeps_bf16_between_its_products() -> None:
+    assert choose_dtype("int8", frozenset()) is torch.bfloat16
+
+
 def test_any_other_setting_is_an_error() -> None:
     with pytest.raises(ValueError, match="float16"):
         choose_dtype("float16")
