@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-engine bench-http bench-long bench-gateway schema-suite clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway schema-suite clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -66,8 +66,20 @@ bench-steps: setup ## steps of the engine against a bare loop over the same matr
 bench-engine: setup ## output tokens a second of the engine in process, in bf16 and int8, on chats of two seeds
 	@$(BIN)/python -m benchmarks.engine_throughput $(ARGS)
 
+bench-sampling: setup ## what sampling costs: 64 rows of mixed settings, behind prose and behind random ids
+	@$(BIN)/python -m benchmarks.sampling_share $(ARGS)
+
+bench-drafts: setup ## what prompt-lookup drafts gain where the output copies, alone and with eight at once
+	@$(BIN)/python -m benchmarks.draft_speed $(ARGS)
+
+bench-invariance: setup ## what batch invariance costs a step, by its number of rows
+	@$(BIN)/python -m benchmarks.invariance_cost $(ARGS)
+
 bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.http_streams $(ARGS)
+
+bench-sockets: dev ## a thousand WebSockets on one gateway, 200 streaming from the fake engine; one line of figures
+	@PYTHONPATH=.:platform:tests exec $(BIN)/python -m socket_load "$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" $(ARGS)
 
 bench-long: dev ## a long prompt beside 16 decoding streams of a running Octavo; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.long_prompt $(ARGS)

@@ -1,16 +1,21 @@
 """The real runner and a scheduler for it, as an engine process would have them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from inference_engine.execution.model_runner import ModelRunner
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.serving.rehearsal import rehearse
 
+RunnerT = TypeVar("RunnerT", bound=ModelRunner)
+
 
 def load_warm(model_dir: Path, dtype: str, threads: int, **limits: int) -> ModelRunner:
     """A runner whose every shape is warm."""
-    runner = ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits)
+    return warm(ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
+
+
+def warm(runner: RunnerT) -> RunnerT:
     runner.warm()
     rehearse(runner, scheduler_config(runner))
     return runner

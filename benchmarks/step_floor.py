@@ -66,13 +66,18 @@ def load_runner(model_dir: Path, dtype: str, threads: int) -> ModelRunner:
 def measure(runner: ModelRunner, shape: Shape, repetitions: int) -> tuple[float, float]:
     """Seconds of a step and of its floor."""
     plan = step_plan(shape, runner.model.vocab_size)
-    floor = floor_of(runner, shape)
-    times: tuple[list[float], list[float]] = ([], [])
+    step, floor = fastest([lambda: runner.run(plan), floor_of(runner, shape)], repetitions)
+    return step, floor
+
+
+def fastest(acts: list[Callable[[], object]], repetitions: int) -> list[float]:
+    """Seconds of each at its best; they take turns."""
+    times: list[list[float]] = [[] for _ in acts]
     for _ in range(repetitions + 2):  # the first two warm up
-        for kept, act in zip(times, (lambda: runner.run(plan), floor), strict=True):
+        for kept, act in zip(times, acts, strict=True):
             time.sleep(PAUSE_S)
             kept.append(_seconds(act))
-    return min(times[0][2:]), min(times[1][2:])
+    return [min(kept[2:]) for kept in times]
 
 
 def floor_of(runner: ModelRunner, shape: Shape) -> Callable[[], None]:

@@ -1,0 +1,24 @@
+"""A runner that knows how long the forward pass of its last step took."""
+
+import time
+from pathlib import Path
+
+from torch import Tensor
+
+from benchmarks.real_engine import warm
+from inference_engine.execution.model_runner import ModelRunner
+from inference_engine.execution.step_inputs import StepInputs
+
+
+class TimedRunner(ModelRunner):
+    forward_seconds = 0.0
+
+    def _logits(self, inputs: StepInputs) -> Tensor:
+        started = time.perf_counter()
+        logits = super()._logits(inputs)
+        self.forward_seconds = time.perf_counter() - started
+        return logits
+
+
+def load_timed(model_dir: Path, dtype: str, threads: int, **limits: int) -> TimedRunner:
+    return warm(TimedRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
