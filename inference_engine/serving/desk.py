@@ -116,15 +116,14 @@ class Desk:
 
     def close_session(self, session_id: int) -> list[OrphanUsage]:
         """Abort all that came over the session; returns the final usage that nobody is left to hear."""
-        orphans = []
+        unheard = self.live.ended_lately(session_id, self._clock())
         for live in self.live.of_session(session_id):
             self._remove(live, Code.CLIENT_GONE)
-            if live.reservation_key:
-                orphans.append(live.orphan())
+            unheard.append(live)
         for compilation in self.compilations.of_session(session_id):
             self.compilations.drop(compilation)
         self._mail.close(session_id)
-        return orphans
+        return [live.orphan() for live in unheard if live.reservation_key]
 
     def fail_slow_reader(self, session_id: int) -> None:
         for live in self.live.of_session(session_id):
@@ -176,7 +175,7 @@ class Desk:
     def _post_finished(
         self, live: LiveRequest, reason: FinishReason, code: Code | None, stop_token_id: int | None = None
     ) -> None:
-        request_id, attempt = live.key
+        (request_id, attempt), now = live.key, self._clock()
         finished = Finished(
             request_id=request_id,
             attempt=attempt,
@@ -184,6 +183,7 @@ class Desk:
             code=code,
             stop_token_id=stop_token_id,
             usage=live.usage(),
-            timeline=live.timeline(self._clock()),
+            timeline=live.timeline(now),
         )
+        self.live.note_end(live, now)
         self._mail.post(live.session_id, finished)

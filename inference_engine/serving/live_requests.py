@@ -1,7 +1,7 @@
 """What the loop remembers of each accepted request beside the scheduler's state: whose, and since when."""
 
 import heapq
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 from inference_engine.contract.events import Timeline, Usage
@@ -11,6 +11,8 @@ from inference_engine.scheduling.request import Request
 from .orphans import OrphanUsage
 
 REMEMBERED_ENDINGS = 16_384
+UNHEARD_S = 2.0
+"""After so long a gateway has settled what it was told had ended, or never will."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +66,7 @@ class LiveRequests:
         self._deadlines: list[tuple[float, str, int]] = []
         self._ended: OrderedDict[str, int] = OrderedDict()
         self._remembered = remembered
+        self._lately: deque[tuple[float, LiveRequest]] = deque()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -100,6 +103,20 @@ class LiveRequests:
 
     def of_session(self, session_id: int) -> list[LiveRequest]:
         return list(self._by_session.get(session_id, {}).values())
+
+    def note_end(self, live: LiveRequest, now: float) -> None:
+        """Its last message is under way."""
+        self._lately.append((now, live))
+        self._forget_heard(now)
+
+    def ended_lately(self, session_id: int, now: float) -> list[LiveRequest]:
+        """Those whose gateway may have died before it could settle them."""
+        self._forget_heard(now)
+        return [live for _, live in self._lately if live.session_id == session_id]
+
+    def _forget_heard(self, now: float) -> None:
+        while self._lately and self._lately[0][0] < now - UNHEARD_S:
+            self._lately.popleft()
 
     def pop_expired(self, now: float) -> list[LiveRequest]:
         expired = []

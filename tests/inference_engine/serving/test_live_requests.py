@@ -53,3 +53,13 @@ def test_the_timeline_counts_from_receipt() -> None:
     one.started_at, one.first_token_at = 100.25, 100.375
     timeline = one.timeline(101.0)
     assert (timeline.queued_ms, timeline.first_token_ms, timeline.finished_ms) == (250.0, 375.0, 1000.0)
+
+
+def test_endings_count_as_unheard_for_a_while() -> None:
+    live = LiveRequests()
+    one, other, elsewhere = add(live, "a"), add(live, "b"), add(live, "c", session_id=2)
+    for number, each in enumerate((one, other, elsewhere)):
+        live.note_end(each, 100.0 + number)
+    assert live.ended_lately(1, 101.5) == [one, other]
+    assert live.ended_lately(1, 102.5) == [other]
+    assert live.ended_lately(2, 103.9) == [elsewhere] and live.ended_lately(2, 104.1) == []

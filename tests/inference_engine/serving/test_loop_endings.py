@@ -78,6 +78,18 @@ def test_a_deadline_aborts_what_is_not_done_by_then() -> None:
         assert fine.reason is FinishReason.LENGTH
 
 
+def test_what_has_just_ended_is_an_orphan_too_when_its_session_closes() -> None:
+    """Its gateway may have died between the last message and its settlement."""
+    with running(fake_runner()) as under_test:
+        session = under_test.session()
+        session.send(generate("done", max_tokens=3, reservation_key="k"))
+        session.wait_finished("done")
+        session.close()
+        wait_until(lambda: bool(under_test.orphans), "its usage is told")
+        (orphan,) = under_test.orphans
+        assert (orphan.reservation_key, orphan.usage.output_tokens) == ("k", 3)
+
+
 class FailingRunner:
     """A fake whose steps with these numbers fail."""
 
