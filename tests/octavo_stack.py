@@ -86,13 +86,20 @@ class Stack:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def start_worker(self, *flags: str, name: str = "worker", concurrency: int = 3) -> None:
-        """For files and batches; a group of its own, so that its children can be killed with it."""
-        common = ["-A", "control_plane.celery", "worker", "--include", "bulk.tasks", "--loglevel", "INFO"]
-        self._start(name, "celery", *common, "-c", str(concurrency), "-n", f"{name}@%h", *flags)
+    def start_bulk(self) -> None:
+        """For files and batches: the worker and its clock, under their supervisor."""
+        script = ROOT / "tests" / "stand_ins" / "bulk_supervisor.py"
+        self._start_command("bulk", str(script), str(self.home))
 
-    def start_beat(self) -> None:
-        self._start("beat", "celery", "-A", "control_plane.celery", "beat", "--schedule", "")
+    def kill_bulk(self, word: str) -> None:
+        """SIGKILL to a child of the supervisor, known by a word of its command, and to all of its group."""
+        group = next(pid for pid in self.bulk_children() if word in _command(pid))
+        os.killpg(group, signal.SIGKILL)
+
+    def bulk_children(self) -> list[int]:
+        task = Path(f"/proc/{self.processes['bulk'].pid}/task")
+        listed = [(thread / "children").read_text() for thread in task.iterdir()]
+        return [int(pid) for line in listed for pid in line.split()]
 
     def start_gateway(self) -> None:
         self.port = self.port or free_port()
@@ -115,11 +122,6 @@ class Stack:
         if number == signal.SIGKILL:
             self.processes[name].wait(10)
 
-    def kill_group(self, name: str) -> None:
-        """With all that it has started itself."""
-        os.killpg(self.processes[name].pid, signal.SIGKILL)
-        self.processes[name].wait(10)
-
     def stop(self) -> None:
         for process in self.processes.values():
             with contextlib.suppress(ProcessLookupError):
@@ -137,12 +139,18 @@ class Stack:
         return ", ".join(str(path) for path in sorted(self.home.glob("*.log")))
 
     def _start(self, name: str, module: str, *arguments: str) -> None:
+        self._start_command(name, "-m", module, *arguments)
+
+    def _start_command(self, name: str, *arguments: str) -> None:
         with open(self.home / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                [sys.executable, *arguments],
                 env=self.environment,
                 cwd=ROOT,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()

@@ -22,14 +22,14 @@ def bulk_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
             "OCTAVO_BULK_LEASE_SECONDS": "2",
             "OCTAVO_BROKER_VISIBILITY_SECONDS": "5",
             "OCTAVO_FILE_BYTES_PER_TENANT": str(10**9),
+            "OCTAVO_LOG_LEVEL": "INFO",
         }
         try:
             stack.prepare()
             stack.start_engine(*FAKE_ENGINE)
             stack.start_ledger_writer()
             stack.start_gateway()
-            stack.start_worker()
-            stack.start_beat()
+            stack.start_bulk()
             stack.wait_ready()
             yield stack
         finally:
