@@ -29,6 +29,13 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
+                "title": "Bulk jobs",
+                "items": [
+                    _page("Batches", "stacks", "bulk_batch_changelist"),
+                    _page("Files", "description", "bulk_file_changelist"),
+                ],
+            },
+            {
                 "title": "Operation",
                 "items": [
                     {"title": "Workers", "icon": "memory", "link": reverse_lazy("workers")},

@@ -15,6 +15,8 @@ PERMISSIONS_OF_KEYS = frozenset(
         "quotas.view_limit",
         "usage.view_ledgerentry",
         "audit.view_auditrecord",
+        "bulk.view_batch",
+        "bulk.change_batch",
     }
 )
 

@@ -9,6 +9,7 @@ from rest_framework.routers import SimpleRouter
 from rest_framework.views import APIView
 
 from management.audit_views import AuditTrail
+from management.batch_views import Batches
 from management.errors import Gone
 from management.key_views import Keys
 from management.limit_views import Limits
@@ -37,6 +38,7 @@ router = SimpleRouter()
 router.register("tenants", Tenants)
 router.register("keys", Keys)
 router.register("limits", Limits)
+router.register("batches", Batches)
 router.register("usage/requests", Requests, basename="usage-requests")
 router.register("usage/hourly", Hours, basename="usage-hourly")
 router.register("usage/daily", Days, basename="usage-daily")
