@@ -35,7 +35,7 @@ SHAPES = [
     Shape(8, 2, 32, torch.bfloat16, has_sinks=True, sliding_window=20),
     Shape(6, 2, 18, softcap=5.0, has_sinks=True),
 ]
-LENGTHS = [1, 15, 33, 70]
+LENGTHS = [1, 17, 45]
 
 
 def assert_close(outputs: list[torch.Tensor], wanted: list[torch.Tensor], shape: Shape) -> None:
@@ -56,7 +56,7 @@ def test_prefills_and_decodes_match_the_reference(shape: Shape, is_split: bool) 
     assert_close(run_chunked(backend, shape, sequences[:2], seed=6, longest=1), wanted[:2], shape)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_shapes_match_the_reference(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
 
@@ -66,7 +66,7 @@ def test_random_shapes_match_the_reference(seed: int) -> None:
     num_kv_heads = pick(1, 3)
     window = pick(1, 60) if pick(0, 1) else None
     shape = Shape(num_kv_heads * pick(1, 6), num_kv_heads, 2 * pick(1, 40), sliding_window=window)
-    sequences = random_sequences(shape, [pick(1, 70) for _ in range(pick(1, 4))], seed)
+    sequences = random_sequences(shape, [pick(1, 50) for _ in range(pick(1, 3))], seed)
     wanted = run_whole(ReferenceBackend(), shape, sequences)
     assert_close(run_chunked(triton_backend(), shape, sequences, seed), wanted, shape)
 
@@ -74,7 +74,7 @@ def test_random_shapes_match_the_reference(seed: int) -> None:
 @pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[5]], ids=str)
 def test_without_splits_no_bit_depends_on_batch_chunks_or_pages(shape: Shape) -> None:
     backend = triton_backend()
-    sequences = random_sequences(shape, [50, 1, 17])
+    sequences = random_sequences(shape, [35, 1, 17])
     solo = run_solo(backend, shape, sequences)
     assert all_equal(solo, run_whole(backend, shape, sequences, page_seed=4))
     assert all_equal(solo, run_chunked(backend, shape, sequences, seed=2, longest=20))
@@ -130,7 +130,7 @@ def test_a_split_that_depends_on_the_batch_is_seen() -> None:
     """The comparison above must be able to fail: with splits a row's bits do depend on its batch."""
     shape = replace(SHAPES[0], num_kv_heads=1, num_heads=2)
     backend = triton_backend(batch_invariant=False)
-    sequences = random_sequences(shape, [200, *[20] * 8])
+    sequences = random_sequences(shape, [130, *[4] * 8])
     run_alone, run_together = (PagedRun(backend, shape, part) for part in (sequences[:1], sequences))
     for run in (run_alone, run_together):
         run.step([(index, 0, len(sequence) - 1) for index, sequence in enumerate(run.sequences)])
