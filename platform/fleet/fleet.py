@@ -1,7 +1,7 @@
 """All engines that this process talks to."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 from redis.asyncio import Redis
@@ -80,9 +80,27 @@ class Fleet:
         session = least_loaded(session for session, _ in self._described() if session.record.model == model)
         if session is None:
             raise self._absent(model)
+        self._note_routed(session)
+        return session
+
+    def equal_to(
+        self, description: Description, num_tokens: int, besides: Collection[EngineSession]
+    ) -> EngineSession | None:
+        """The least loaded one that gives the same tokens and has room for a request of so many."""
+        session = least_loaded(
+            session
+            for session, other in self._described()
+            if session not in besides
+            and other.max_request_tokens >= num_tokens
+            and _numbers_of(other) == _numbers_of(description)
+        )
+        if session is not None:
+            self._note_routed(session)
+        return session
+
+    def _note_routed(self, session: EngineSession) -> None:
         self._num_routed += 1
         session.routed_at = self._num_routed
-        return session
 
     def load(self, model: str) -> FleetLoad:
         """How busy the replicas are that could take a request for this model."""
@@ -155,3 +173,8 @@ class Fleet:
         if can_see != self._can_see_registry:
             self._can_see_registry = can_see
             log.warning("registry_seen" if can_see else "registry_lost", **facts)
+
+
+def _numbers_of(description: Description) -> tuple[str, ...]:
+    """Engines that agree in these go on where another one broke off."""
+    return description.model, description.revision, description.tokenizer_hash, description.fingerprint

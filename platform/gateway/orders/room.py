@@ -1,7 +1,7 @@
 """How many output tokens there is room for behind each prompt."""
 
 from admission.facts import FleetFacts, RequestFacts
-from fleet.session import EngineSession
+from fleet.failover import Route
 from gateway.orders.order import Order
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Description
@@ -68,11 +68,11 @@ def fleet_facts_of(order: Order, description: Description) -> FleetFacts | None:
     return FleetFacts(description.context_length, description.max_request_tokens)
 
 
-def output_limits(order: Order, session: EngineSession, admitted_tokens: int) -> list[int]:
+def output_limits(order: Order, route: Route, admitted_tokens: int) -> list[int]:
     """For each candidate: what was asked for, what fits, and its even share of what the gate admitted."""
-    assert session.description is not None
+    assert route.description is not None
     rooms = [
-        room_of(session.description, prompt) for prompt in order.prompts for _ in range(order.num_candidates)
+        room_of(route.description, prompt) for prompt in order.prompts for _ in range(order.num_candidates)
     ]
     share = max(1, admitted_tokens // len(rooms))
     if order.max_tokens is not None and sum(min(order.max_tokens, room) for room in rooms) <= admitted_tokens:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from fleet.failover import UnbrokenGeneration
 from fleet.generation import Generation
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Delta, Finished, Refused, TokenLogprobs
@@ -43,7 +44,7 @@ class Choice:
         self,
         index: int,
         prompt_ids: list[int],
-        generation: Generation,
+        generation: Generation | UnbrokenGeneration,
         decoder: StreamDecoder,
         *,
         counts_prompt: bool = True,

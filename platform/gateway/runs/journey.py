@@ -7,6 +7,7 @@ from typing import Protocol
 from admission.admission import Admission
 from admission.gate import gate
 from api_keys.principal import Principal
+from fleet.failover import Route
 from gateway.completions.best_of import best_of
 from gateway.orders.order import Order
 from gateway.orders.room import check_room, facts_of, fleet_facts_of
@@ -54,8 +55,8 @@ async def travel(
     load = services.fleet.load(order.model)
     async with gate(caller.principal, facts, fleet_facts_of(order, description), load) as admission:
         await output.admitted(admission)
-        session = services.fleet.route(order.model)
-        async with Run(order, admission, session, text) as run:
+        route = Route(services.fleet, services.fleet.route(order.model))
+        async with Run(order, admission, route, text) as run:
             await run.accepted()
             await output.begin(run)
             await run.pump(output.emit)

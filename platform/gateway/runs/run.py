@@ -1,4 +1,4 @@
-"""The choices of one admitted request on one engine, from Generate to their last word."""
+"""The choices of one admitted request, from Generate to their last word."""
 
 import asyncio
 import time
@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from admission.admission import Admission
+from fleet.failover import Route
 from fleet.failures import GenerationFailed
-from fleet.session import EngineSession
 from gateway.orders.order import Order
 from gateway.orders.room import output_limits
 from gateway.runs.answer import usage_of
@@ -30,18 +30,17 @@ RECORD_INTERVAL_S = 0.2
 class Run:
     """`async with`: on the way out everything is aborted and counted, however it went."""
 
-    def __init__(self, order: Order, admission: Admission, session: EngineSession, text: ModelText) -> None:
+    def __init__(self, order: Order, admission: Admission, route: Route, text: ModelText) -> None:
         self._admission = admission
         self._recorded_at = 0.0
         self._first_token_at: float | None = None
-        limits = output_limits(order, session, admission.max_tokens)
-        self.choices = [self._start(order, session, text, index, limit) for index, limit in enumerate(limits)]
-        admission.record(replica=session.record.replica_id)
+        limits = output_limits(order, route, admission.max_tokens)
+        self.choices = [self._start(order, route, text, index, limit) for index, limit in enumerate(limits)]
+        admission.record(replica=route.record.replica_id)
+        route.on_move = lambda replica_id: admission.record(replica=replica_id)
         admission.on_end(self.end)
 
-    def _start(
-        self, order: Order, session: EngineSession, text: ModelText, index: int, max_tokens: int
-    ) -> Choice:
+    def _start(self, order: Order, route: Route, text: ModelText, index: int, max_tokens: int) -> Choice:
         admission = self._admission
         number, candidate = divmod(index, order.num_candidates)
         prompt_ids = order.prompts[number]
@@ -68,7 +67,7 @@ class Run:
         return Choice(
             index,
             prompt_ids,
-            session.generate(message),
+            route.generate(message),
             decoder,
             counts_prompt=candidate == 0,
             constraint_param=order.constraint_param,
