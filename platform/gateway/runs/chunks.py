@@ -3,11 +3,22 @@
 import msgspec
 
 _encoder = msgspec.json.Encoder()
-encode = _encoder.encode
 
 NULL = b"null"
 DONE = b"data: [DONE]\n\n"
 PING = b": ping\n\n"
+
+
+def encode(value: object) -> bytes:
+    """One line of JSON, also for clients that take Unicode's other line ends for ends of an event's line."""
+    data = _encoder.encode(value)
+    return data if data.isascii() else _without_line_ends(data)
+
+
+def _without_line_ends(data: bytes) -> bytes:
+    for character in "\u0085\u2028\u2029":
+        data = data.replace(character.encode(), b"\\u%04x" % ord(character))
+    return data
 
 
 class ChunkWriter:

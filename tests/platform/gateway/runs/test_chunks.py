@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.runs.chunks import ChunkWriter
+from gateway.runs.chunks import ChunkWriter, encode
 
 IDENTITY = {"id": "a", "object": "o", "created": 1, "model": 'm"', "system_fingerprint": "f"}
 
@@ -35,3 +35,10 @@ def test_everything_at_once() -> None:
 def test_usage_has_no_choices() -> None:
     event = ChunkWriter(IDENTITY, include_usage=True).usage({"total_tokens": 3})
     assert parsed(event) == IDENTITY | {"choices": [], "usage": {"total_tokens": 3}}
+
+
+def test_an_event_is_one_line_however_lines_are_told() -> None:
+    text = "".join(map(chr, range(256))) + "a\u2028b\u2029c😀"
+    data = encode(text)
+    assert len(data.decode().splitlines()) == 1
+    assert json.loads(data) == text
