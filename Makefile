@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench-scheduler bench-fairness bench-steps bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway schema-suite clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway chaos-quota schema-suite clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -60,6 +60,9 @@ bench-scheduler: dev ## what plan and apply cost with 10,000 waiting requests of
 bench-fairness: dev ## ServeGen's clients under fcfs and fair, on a simulated clock; ARGS="--data FOLDER"
 	@exec $(BIN)/python -m inference_engine.simulation.servegen --data ../shared/data/servegen_m_small $(ARGS)
 
+bench: dev ## static, continuous, chunked, paged, prefix cache: what each gains on the real engine; minutes, plots in var/bench
+	@$(BIN)/python -m benchmarks.scheme $(ARGS)
+
 bench-steps: setup ## steps of the engine against a bare loop over the same matrices
 	@$(BIN)/python -m benchmarks.engine_steps $(ARGS)
 
@@ -86,6 +89,10 @@ bench-long: dev ## a long prompt beside 16 decoding streams of a running Octavo;
 
 bench-gateway: dev ## what one gateway process costs: fake engines, real Redis, keys, limits and ledger on
 	@PYTHONPATH=.:platform exec $(BIN)/python -m benchmarks.gateway $(ARGS)
+
+chaos-quota: dev ## kill everything under load and compare the books; ARGS="--database sqlite"
+	@OCTAVO_MODEL_DIR="$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" PYTHONPATH=.:platform:tests \
+	  exec $(BIN)/python -m chaos.quota $(ARGS)
 
 schema-suite: dev ## the JSON-Schema-Test-Suite against the masks, with a model of random logits; ARGS="100" values a schema
 	@PYTHONPATH=.:tests exec $(BIN)/python -m schema_suite "$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" $(ARGS)

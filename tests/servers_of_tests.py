@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import psycopg
 import redis
 
@@ -119,6 +120,11 @@ class PostgresCluster:
             "--no-sync",
         ]
         subprocess.run(init, check=True, capture_output=True, user=self._user, cwd=self._folder)
+        self.serve()
+
+    def serve(self) -> None:
+        """Also again, after `kill`."""
+        data = self._folder / "data"
         serve = [self._programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(self._port)]
         options = ["-k", self._folder, "-c", "fsync=off", "-c", "max_connections=60"]
         self._process = subprocess.Popen(
@@ -141,6 +147,16 @@ class PostgresCluster:
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(START_CEILING_S)
+
+    def kill(self) -> None:
+        """SIGKILL of the server and its children: all that it knows is what its files say."""
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children()
+        for process in [self._process, *children]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._process.wait(START_CEILING_S)
+        psutil.wait_procs(children, START_CEILING_S)
 
 
 def _unprivileged_user() -> str:

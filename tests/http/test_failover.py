@@ -31,6 +31,7 @@ def twins(request: pytest.FixtureRequest, redis_binary: Path, smollm2_dir: Path)
             stack.start_ledger_writer()
             stack.start_gateway()
             service = Service.of(stack)
+            stack.wait_ready(START_CEILING_S)
             both_serve(service, START_CEILING_S)
             yield service
             service.close()
@@ -56,6 +57,7 @@ def through_a_loss(service: Service, body: dict[str, Any], number: signal.Signal
     """The engine that serves it gets the signal once a few pieces have come; afterwards both serve again."""
     stack = service.stack
     assert stack is not None
+    wait_until(lambda: not serving(service), "heartbeats of idle engines")
     with service.opened("/v1/completions", body) as (stream, events):
         for _ in range(6):
             next(events)
