@@ -7,6 +7,7 @@ Port 0 picks a free one. `{"event": "listening", "url": ...}` is logged once the
 
 import argparse
 import os
+import resource
 import socket
 
 import structlog
@@ -59,9 +60,17 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return opened
 
 
+def raise_open_files() -> None:
+    """A connection is an open file, and many systems start processes with 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def main() -> None:
     options = _parser().parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "control_plane.settings")
+    raise_open_files()
     config = server_config(options.graceful_shutdown)
     config.load()
     opened = listening_socket(options.host, options.port)
