@@ -26,13 +26,13 @@ class ScriptedStack:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
 
-    def start(self) -> Service:
+    def start(self) -> None:
         self.stack.prepare()
         self._thread.start()
         self._run(self._start_engine())
         self.stack.start_gateway()
         self.stack.wait_ready()
-        return Service(self.stack.base_url, self.stack.keys["alice"], self.stack.model)
+        self.service = Service(self.stack.base_url, self.stack.keys["alice"], self.stack.model)
 
     def stop(self) -> None:
         self.stack.stop()

@@ -12,6 +12,7 @@ import pytest
 
 from http_service import Service
 from octavo_stack import Stack
+from scripted_stack import ScriptedStack
 
 REAL_START_CEILING_S = 280.0
 
@@ -43,6 +44,18 @@ def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
             stack.start_ledger_writer()
             stack.start_gateway()
             stack.wait_ready()
+            yield stack
+        finally:
+            stack.stop()
+
+
+@pytest.fixture(scope="session")
+def scripted(redis_binary: Path, smollm2_dir: Path) -> Iterator[ScriptedStack]:
+    """A gateway whose engine says what the test tells it to."""
+    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
+        stack = ScriptedStack(Path(home), redis_binary, smollm2_dir)
+        try:
+            stack.start()
             yield stack
         finally:
             stack.stop()

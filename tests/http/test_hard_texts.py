@@ -1,8 +1,7 @@
 """Texts that break things come through tokenizer, prompt and stream as they are."""
 
 import json
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,9 @@ COMPLETIONS = "/v1/completions"
 TORTURE_SEPARATOR = "__ggml_vocab_test__\n"
 
 
-@pytest.fixture(scope="module")
-def scripted(redis_binary: Path, smollm2_dir: Path) -> Iterator[ScriptedStack]:
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = ScriptedStack(Path(home), redis_binary, smollm2_dir)
-        yield stack
-        stack.stop()
-
-
-@pytest.fixture(scope="module")
-def service(scripted: ScriptedStack) -> Iterator[Service]:
-    service = scripted.start()
-    yield service
-    service.close()
+@pytest.fixture
+def service(scripted: ScriptedStack) -> Service:
+    return scripted.service
 
 
 def data_file(name: str) -> Path:

@@ -64,6 +64,7 @@ class Choice:
         self.finish_reason: str | None = None
         self._constraint_param = constraint_param
         self._tools = tools
+        self._has_whole_call = False
         self._has_prompt_logprobs = False
 
     @property
@@ -107,7 +108,10 @@ class Choice:
             parts += parser.finish()
         if not self._tools.is_parallel:
             parts = self._until_first_call_ends(parts)
-        if self.finish_reason == "stop" and parser.num_calls:
+        for part in parts:
+            if isinstance(part, CallEnd):
+                self._has_whole_call = part.is_complete
+        if self.finish_reason == "stop" and self._has_whole_call:
             self.finish_reason = "tool_calls"
         text = "".join(part for part in parts if isinstance(part, str))
         return replace(piece, text=text, parts=parts)
