@@ -41,9 +41,9 @@ class ScriptedStack:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(10)
 
-    def say(self, token_ids: list[int]) -> None:
+    def say(self, token_ids: list[int], tokens_per_step: int = 4) -> None:
         """In every answer from now on: these tokens, then the end."""
-        self.engine.script = token_ids
+        self.engine.script, self.engine.tokens_per_step = token_ids, tokens_per_step
         self.engine.end_after = len(token_ids)
 
     def ids_of(self, text: str) -> list[int]:

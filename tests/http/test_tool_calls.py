@@ -7,8 +7,8 @@ import pytest
 
 from http_service import Service, Stream
 from inference_engine.contract.requests import Abort
-from polling import until
 from scripted_stack import ScriptedStack
+from servers_of_tests import wait_until
 
 CHAT = "/v1/chat/completions"
 TOOLS = [
@@ -71,8 +71,7 @@ def both(service: Service, **fields: Any) -> tuple[dict[str, Any], str]:
 
 @pytest.mark.parametrize("tokens_per_step", [1, 7])
 def test_content_and_then_calls(scripted: ScriptedStack, service: Service, tokens_per_step: int) -> None:
-    scripted.engine.tokens_per_step = tokens_per_step
-    scripted.say(scripted.ids_of(f"Let me see.\n{LOOK_UP}\n{ADD}"))
+    scripted.say(scripted.ids_of(f"Let me see.\n{LOOK_UP}\n{ADD}"), tokens_per_step)
     message, reason = both(service)
     assert (message["content"], reason) == ("Let me see.", "tool_calls")
     found = {
@@ -105,20 +104,18 @@ def test_case_18_cut_by_max_tokens(scripted: ScriptedStack, service: Service, ma
 
 
 def test_one_call_where_parallel_ones_are_not_wanted(scripted: ScriptedStack, service: Service) -> None:
-    scripted.engine.tokens_per_step = 1
-    scripted.say(scripted.ids_of(f"{ADD}\n{LOOK_UP}"))
-    scripted.engine.received.clear()
+    scripted.say(scripted.ids_of(f"{ADD}\n{LOOK_UP}"), tokens_per_step=1)
     message, reason = both(service, parallel_tool_calls=False)
     assert [call["function"]["name"] for call in message["tool_calls"]] == ["add"]
     assert reason == "tool_calls"
 
 
-async def test_the_engine_is_told_that_no_more_is_wanted(scripted: ScriptedStack, service: Service) -> None:
+def test_the_engine_is_told_that_no_more_is_wanted(scripted: ScriptedStack, service: Service) -> None:
     scripted.say(scripted.ids_of(f"{ADD}{' and so on' * 200}"))
     scripted.engine.received.clear()
     answer = service.answer(CHAT, body(service, parallel_tool_calls=False))
     assert answer["usage"]["completion_tokens"] < 60
-    await until(lambda: scripted.engine.got(Abort))
+    wait_until(lambda: bool(scripted.engine.got(Abort)), "an abort", 20)
 
 
 def test_a_stop_string_within_a_call_ends_it_unfinished(scripted: ScriptedStack, service: Service) -> None:
