@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway chaos-quota schema-suite clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -24,6 +24,9 @@ dev: ## set up, with what tests and linters need
 
 test: dev ## the whole test suite; ARGS="-k name" passes options to pytest
 	@exec $(BIN)/python -m pytest $(ARGS)
+
+conformance: dev ## the official clients' and the OpenAPI document's tests; with BASE_URL, API_KEY and MODEL against a running server
+	@exec $(BIN)/python -m pytest tests/http/conformance $(ARGS)
 
 lint: dev ## ruff, its formatter, mypy and the import rules
 	@$(BIN)/ruff check $(PYTHON_FILES)
