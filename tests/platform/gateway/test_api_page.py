@@ -3,12 +3,18 @@
 import re
 from pathlib import Path
 
-from msgspec import structs
+import pytest
+from msgspec import Struct, structs
 
 from gateway.chat.body import ChatBody
 from gateway.completions.body import CompletionBody
+from gateway.embeddings.body import EmbeddingsBody
 from gateway.errors import SHAPES
+from gateway.live.closing import CloseCode
+from gateway.messages.body import MessagesBody
 from gateway.orders.neutral import ACCEPTED, NEUTRAL
+from gateway.responses.body import ResponseBody
+from gateway.tokens.body import DetokenizeBody, TokenizeBody
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "api.md").read_text()
 
@@ -31,6 +37,26 @@ def test_fields_that_are_not_served_are_in_their_own_table() -> None:
     table = section("Fields").split("Not served yet")[1]
     assert set(NEUTRAL) <= names(table)
     assert names(table) - {"unsupported_parameter"} == set(NEUTRAL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        (ResponseBody, "Responses"),
+        (MessagesBody, "Messages"),
+        (TokenizeBody, "Tokens"),
+        (DetokenizeBody, "Tokens"),
+        (EmbeddingsBody, "Tokens"),
+    ],
+)
+def test_fields_of_other_interfaces_are_in_their_sections(kind: type[Struct], title: str) -> None:
+    assert {field.encode_name for field in structs.fields(kind)} - names(section(title)) == set()
+
+
+def test_close_codes_are_on_the_page() -> None:
+    rows = re.findall(r"^\| ([\d, ]+) \|", section("WebSocket"), re.MULTILINE)
+    listed = {int(code) for row in rows for code in row.split(",")}
+    assert set(CloseCode) <= listed
 
 
 def test_every_code_is_on_the_page_with_its_status() -> None:
