@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -65,6 +65,9 @@ bench-fairness: dev ## ServeGen's clients under fcfs and fair, on a simulated cl
 
 bench: dev ## static, continuous, chunked, paged, prefix cache: what each gains on the real engine; minutes, plots in var/bench
 	@$(BIN)/python -m benchmarks.scheme $(ARGS)
+
+gpu-check: dev ## is this machine's GPU fit to serve? ARGS="--dry-run" rehearses it without one
+	@$(BIN)/python benchmarks/gpu_check.py $(ARGS)
 
 bench-steps: setup ## steps of the engine against a bare loop over the same matrices
 	@$(BIN)/python -m benchmarks.engine_steps $(ARGS)

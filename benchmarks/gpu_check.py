@@ -43,7 +43,7 @@ def main() -> int:
             f"there is no GPU here that torch {torch.__version__} can use: nothing checked", file=sys.stderr
         )
         return NO_GPU
-    figures = check(torch.device("cpu" if options.dry_run else "cuda", None if options.dry_run else 0))
+    figures = check(torch.device("cpu" if options.dry_run else "cuda:0"))
     options.output.write_text(json.dumps(figures, indent=2) + "\n")
     print(
         json.dumps({"passed": figures["passed"], "seconds": figures["seconds"], "dry_run": options.dry_run})

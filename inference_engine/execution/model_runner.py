@@ -172,7 +172,7 @@ class ModelRunner:
             self.revision,
             self.model.module.config.to_dict(),
             dtype=self.model.precision,
-            backend=self.backend.name,
+            backend=self.backend.numerics,
             threads=torch.get_num_threads(),
             min_rows=self._probe.min_rows if self._probe else {},
         )

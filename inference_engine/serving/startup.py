@@ -85,7 +85,7 @@ def _load_model(settings: Settings, files: ModelFiles, progress: Progress) -> Lo
 def _load_runner(settings: Settings, files: ModelFiles) -> "ModelRunner":
     threads = settings.threads or available_cores()
     prepare_environment(threads)  # before torch, which reads it, is imported
-    from inference_engine.execution.device_runner import DeviceRunner
+    from inference_engine.execution.device.device_runner import DeviceRunner
     from inference_engine.execution.model_runner import ModelRunner
 
     sizes: dict[str, Any] = {

@@ -70,6 +70,11 @@ class AttentionBackend(ABC):
     device = torch.device("cpu")
     """Where the KV blocks are, and everything that `write` and `attend` are given."""
 
+    @property
+    def numerics(self) -> str:
+        """What decides its bits besides its code: part of the fingerprint."""
+        return self.name
+
     @abstractmethod
     def allocate(self, spec: LayerSpec, num_blocks: int) -> KvLayer:
         """Storage of one layer, its pages touched. Raises UnsupportedAttention for a layer it can't hold."""

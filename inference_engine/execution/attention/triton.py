@@ -49,6 +49,13 @@ class TritonBackend(AttentionBackend):
         self.device = torch.device(device)
         self.batch_invariant = batch_invariant
 
+    @property
+    def numerics(self) -> str:
+        """Splits follow from the number of processors, products from the kind of GPU."""
+        is_gpu = self.device.type == "cuda"
+        kind = torch.cuda.get_device_name(self.device) if is_gpu else "interpreter"
+        return f"{self.name} {triton.__version__} {kind} {'whole' if self.batch_invariant else 'split'}"
+
     def check_layer(self, spec: LayerSpec) -> None:
         super().check_layer(spec)
         if spec.head_dim > MAX_HEAD_DIM:

@@ -7,7 +7,7 @@ import torch
 
 from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.attention.triton import TritonBackend
-from inference_engine.execution.device_runner import DeviceRunner
+from inference_engine.execution.device.device_runner import DeviceRunner
 from inference_engine.execution.model_loading import load_model
 from inference_engine.execution.model_runner import ModelRunner, RunnerLimits
 from launched_steps import Order, generate

@@ -13,8 +13,8 @@ from torch import Tensor
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
+from inference_engine.execution.device.input_staging import NO_SOURCE, DeviceInputs, InputStaging, host_parts
 from inference_engine.execution.experts import MixtureOfExperts
-from inference_engine.execution.input_staging import NO_SOURCE, DeviceInputs, InputStaging, host_parts
 from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
 from inference_engine.execution.packed_step import PackedStep
 from inference_engine.execution.step_inputs import PADDING_ID, StepInputs

@@ -1,6 +1,6 @@
 import pytest
 
-from inference_engine.execution.decode_graphs import graph_sizes
+from inference_engine.execution.device.decode_graphs import graph_sizes
 
 
 @pytest.mark.parametrize(

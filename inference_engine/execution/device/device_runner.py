@@ -18,15 +18,15 @@ from torch import Tensor
 
 from inference_engine.contract.codes import Code
 from inference_engine.execution.attention.select import choose_backend
-from inference_engine.execution.decode_graphs import DecodeGraphs, can_be_recorded, record_on_cuda
-from inference_engine.execution.devices import (
+from inference_engine.execution.device.decode_graphs import DecodeGraphs, can_be_recorded, record_on_cuda
+from inference_engine.execution.device.input_staging import NO_SOURCE, DeviceInputs, InputStaging, host_parts
+from inference_engine.execution.device.placement import (
     GPU_POOL_FRACTION,
     find_device,
     free_memory,
     gpu_dtype,
     select_device,
 )
-from inference_engine.execution.input_staging import NO_SOURCE, DeviceInputs, InputStaging, host_parts
 from inference_engine.execution.invariance_probe import ProbeReport, Progress
 from inference_engine.execution.kv_memory import pool_blocks
 from inference_engine.execution.model_loading import load_model

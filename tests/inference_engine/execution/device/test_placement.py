@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from inference_engine.execution.devices import CPU, find_device, free_memory, gpu_dtype
+from inference_engine.execution.device.placement import CPU, find_device, free_memory, gpu_dtype
 from inference_engine.execution.kv_memory import allowed_memory
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from inference_engine.execution.attention.reference import ReferenceBackend
-from inference_engine.execution.device_runner import DeviceRunner, HostSampledStep, LaunchedStep
+from inference_engine.execution.device.device_runner import DeviceRunner, HostSampledStep, LaunchedStep
 from inference_engine.execution.model_loading import LoadedModel, load_model
 from inference_engine.execution.model_runner import ModelRunner, RunnerLimits
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
@@ -22,6 +22,7 @@ MIXED: list[Order] = [
     *GREEDY[:3],
     (range(20), {"max_tokens": 9, "temperature": 1.0, "top_p": 0.9}),
     (range(7), {"max_tokens": 4, "frequency_penalty": 1.5}),
+    ([5, 6, 7, 8] * 5, {"max_tokens": 8, "num_draft_tokens": 4}),
     (range(3), {"max_tokens": 5, "logprobs": 2, "min_tokens": 3}),
 ]
 
@@ -126,7 +127,7 @@ def test_a_failed_launch_fails_its_own_step_only(model: LoadedModel) -> None:
 
 
 def test_experts_keep_a_model_from_being_recorded(tmp_path: Path) -> None:
-    from inference_engine.execution.decode_graphs import can_be_recorded
+    from inference_engine.execution.device.decode_graphs import can_be_recorded
 
     backend = ReferenceBackend()
     mixture = load_model(save_tiny("Mixtral", tmp_path / "m"), torch.float32, backend)
