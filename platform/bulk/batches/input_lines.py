@@ -36,10 +36,10 @@ _decoder = StrictDecoder(InputLine)
 def raw_lines(content: IO[bytes]) -> Iterator[RawLine]:
     """Blank lines are left out, as are a byte-order mark and the ends of lines, whichever they are."""
     number = offset = 0
-    while line := content.readline(MAX_LINE_BYTES + 1):
+    while line := content.readline(MAX_LINE_BYTES + len(b"\r\n")):
         number += 1
         start, offset = offset, offset + len(line)
-        if len(line) > MAX_LINE_BYTES:
+        if len(line.rstrip(b"\r\n")) > MAX_LINE_BYTES:
             offset += 0 if line.endswith(b"\n") else _skip_line(content)
             yield RawLine(number, start, None)
             continue

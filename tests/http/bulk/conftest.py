@@ -22,7 +22,7 @@ def bulk_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
             "OCTAVO_BULK_LEASE_SECONDS": "2",
             "OCTAVO_BROKER_VISIBILITY_SECONDS": "5",
             "OCTAVO_FILE_BYTES_PER_TENANT": str(10**9),
-            "OCTAVO_LOG_LEVEL": "INFO",
+            "OCTAVO_LOG_LEVEL": "info",
         }
         try:
             stack.prepare()

@@ -1,5 +1,5 @@
-"""Cases 33 and 34, and an engine that dies: whatever is killed in the middle of a batch, its lines are answered
-once each and billed once."""
+"""Cases 33 and 34, and an engine that dies: whatever is killed in the middle of a batch, each line is answered
+once and billed once."""
 
 import signal
 
