@@ -156,7 +156,6 @@ def test_unknown_fields_within_fields_are_named(service: Service) -> None:
 
 
 NOT_YET = {
-    "priority": 3,
     "modalities": ["text", "audio"],
     "store": True,
     "reasoning_effort": "high",

@@ -72,7 +72,7 @@ class SharedFields(Struct, forbid_unknown_fields=True, kw_only=True):
     bad_words_ids: Annotated[list[BadWord], Meta(max_length=MAX_BAD_WORDS)] | None = None
     speculative_config: SpeculativeConfig | None = None
 
-    priority: int | None = None
+    priority: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
 
     store: bool | None = None
     prompt_cache_key: Tag | None = None

@@ -18,7 +18,6 @@ ACCEPTED = frozenset(
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "suffix": (),
-    "priority": (0,),
     "functions": ([],),
     "function_call": ("none", "auto"),
     "modalities": (["text"],),

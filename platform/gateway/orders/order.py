@@ -90,7 +90,7 @@ def order_of(
         stream=bool(body.stream),
         include_usage=bool(body.stream_options and body.stream_options.include_usage),
         return_token_ids=bool(body.return_token_ids),
-        service_tier=body.service_tier,
+        service_tier="flex" if body.priority else body.service_tier,
         user=body.user or "",
         metadata=body.metadata or {},
     )

@@ -42,6 +42,7 @@ SERVED = {
     "tools",
     "tool_choice",
     "parallel_tool_calls",
+    "priority",
 }
 
 

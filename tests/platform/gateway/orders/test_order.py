@@ -130,3 +130,16 @@ def test_choices_that_can_not_be_made(fields: dict[str, Any], param: str) -> Non
     with pytest.raises(Denied) as denied:
         order(**fields)
     assert denied.value.param == param
+
+
+@pytest.mark.parametrize(
+    ("fields", "tier"),
+    [
+        ({}, None),
+        ({"priority": 0, "service_tier": "default"}, "default"),
+        ({"priority": 1}, "flex"),
+        ({"priority": 9, "service_tier": "priority"}, "flex"),
+    ],
+)
+def test_a_priority_only_steps_down(fields: dict[str, Any], tier: str | None) -> None:
+    assert order(**fields).service_tier == tier
