@@ -1,5 +1,4 @@
-"""Cases 33 and 34, and an engine that dies: whatever is killed in the middle of a batch, each line is answered
-once and billed once."""
+"""Cases 33 and 34, and an engine that dies: each line of a batch is answered once and billed once."""
 
 import signal
 

@@ -69,7 +69,11 @@ def test_each_good_line_is_found_again_by_its_place() -> None:
         (b"[]", "invalid_request", None),
         (b"{", "invalid_json", None),
         (b'{"custom_id": "\xff"}', "invalid_json", None),
-        (b'{"custom_id":"a","custom_id":"b","method":"POST","url":"u","body":{}}', "invalid_json", "custom_id"),
+        (
+            b'{"custom_id":"a","custom_id":"b","method":"POST","url":"u","body":{}}',
+            "invalid_json",
+            "custom_id",
+        ),
         (b'{"custom_id":"a","body":' + b"[" * 100_000, "invalid_json", None),
         (b'{"custom_id":"a","body":' + b'{"a":' * 100_000, "invalid_json", None),
         (b"\0" * 100, "invalid_json", None),
@@ -131,7 +135,7 @@ print(number, len(checked.errors), peak() - before, peak(), round(time.monotonic
 
 
 def test_fifty_thousand_lines_of_200_megabytes_are_checked_in_bounded_memory(tmp_path: Path) -> None:
-    """In a process of its own, whose peak is measured: prints lines, errors, growth and peak in MiB, seconds."""
+    """In a process of its own, whose peak is measured. Prints its growth and size in MiB, and seconds."""
     path = tmp_path / "lines.jsonl"
     with open(path, "wb") as content:
         for number in range(MAX_LINES):
