@@ -40,6 +40,7 @@ class CancelCalls:
         self._running = running
         self._layer: Any = get_channel_layer()
         self._channel = ""
+        self.listening = asyncio.Event()
         self._calls: dict[str, Call] = {}
         self._answering: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
@@ -86,6 +87,7 @@ class CancelCalls:
             try:
                 self._channel = await self._layer.new_channel()
                 await self._layer.group_add(GROUP, self._channel)
+                self.listening.set()
                 while True:
                     self._heed(await self._layer.receive(self._channel))
             except (RedisError, OSError) as error:
