@@ -1,6 +1,7 @@
 """Forced tool calls as one grammar: literals around JSON values of the tools' own schemas.
 
-start: prefix call (separator call)* suffix
+start: calls                            or, where the model may choose,  calls | @answer
+calls: prefix call (separator call)* suffix
 call: form_0 | form_1
 form_0: begin @arguments_0 end          each @arguments is a grammar of its own, with its schema's root
 """
@@ -27,9 +28,10 @@ def grammar_of_tool_calls(source: str, vocabulary: Vocabulary) -> str:
     except msgspec.MsgspecError as error:
         raise ConstraintError(f"tool calls: {error}") from error
     grammars: list[dict[str, object]] = [{"lark_grammar": _lark(calls, vocabulary)}]
-    for index, form in enumerate(calls.forms):
-        schema = checked_schema(parse_schema(bytes(form.schema).decode()))
-        grammars.append({"name": f"arguments_{index}", "json_schema": {**schema, "x-guidance": JSON_OPTIONS}})
+    schemas = [(f"arguments_{index}", form.schema) for index, form in enumerate(calls.forms)]
+    for name, raw in [*schemas, *(("answer", raw) for raw in calls.answer)]:
+        schema = checked_schema(parse_schema(bytes(raw).decode()))
+        grammars.append({"name": name, "json_schema": {**schema, "x-guidance": JSON_OPTIONS}})
     return json.dumps({"grammars": grammars})
 
 
@@ -37,14 +39,15 @@ def _lark(calls: ToolCalls, vocabulary: Vocabulary) -> str:
     def literal(text: str) -> str:
         return " ".join(_terms(text, vocabulary))
 
-    start = [
+    in_order = [
         literal(calls.prefix),
         "call",
         _more(literal(calls.separator), calls.max_calls),
         literal(calls.suffix),
     ]
     rules = [
-        f"start: {' '.join(start)}",
+        "start: calls | @answer" if calls.answer else "start: calls",
+        f"calls: {' '.join(in_order)}",
         "call: " + " | ".join(f"form_{index}" for index in range(len(calls.forms))),
     ]
     for index, form in enumerate(calls.forms):

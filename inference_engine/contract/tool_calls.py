@@ -42,13 +42,15 @@ class CallForm(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class ToolCalls(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """At least one call, and nothing beside the calls."""
+    """At least one call, and nothing beside the calls; or an answer instead of them."""
 
     forms: Annotated[tuple[CallForm, ...], Meta(min_length=1, max_length=MAX_FORMS)]
     prefix: Literal = ""
     separator: Literal = ""
     suffix: Literal = ""
     max_calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
+    answer: Annotated[tuple[Raw, ...], Meta(max_length=1)] = ()
+    """JSON schema of the answer that the model may give instead, where it may choose."""
 
     def constraint(self) -> Constraint:
         """As it crosses to an engine, which refuses schemas that it can't enforce by the keyword's name."""

@@ -53,7 +53,7 @@ async def chat_order(services: Services, principal: Principal, raw: bytes) -> tu
         prompts=[await _prompt(body, text, tools)],
         max_tokens=_max_tokens(body),
         logprobs=(body.top_logprobs or 0) if body.logprobs else None,
-        constraint=constrained(tools, text.tool_syntax, answer, "response_format"),
+        constraint=constrained(tools, text.tool_syntax, answer),
         tools=tools,
     )
     return order, description

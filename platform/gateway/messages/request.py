@@ -44,7 +44,7 @@ async def messages_order(
             prompts=[await prompt_of(body, tools, text)],
             max_tokens=body.max_tokens,
             logprobs=None,
-            constraint=constrained(tools, text.tool_syntax, _answer(body), FORMAT),
+            constraint=constrained(tools, text.tool_syntax, _answer(body)),
             tools=tools,
         )
     except Denied as denied:

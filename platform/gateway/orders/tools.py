@@ -15,6 +15,7 @@ from text.tools.syntax import Tool, ToolSyntax
 
 MAX_TOOLS = 128
 assert MAX_TOOLS <= MAX_FORMS
+ANY_OBJECT = '{"type": "object"}'
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -65,15 +66,16 @@ class ToolUse:
         """All of them, for the prompt."""
         return [function.shown() for function in self.functions]
 
-    def constraint(self, syntax: ToolSyntax) -> Constraint:
-        """What the output must be where a call is forced; the schemas are checked by the engine."""
+    def constraint(self, syntax: ToolSyntax, answer: Constraint | None = None) -> Constraint:
+        """Calls, or an answer in the format asked for; the schemas are checked by the engine."""
         tools = [
             Tool(name=one.name, schema=msgspec.Raw(msgspec.json.encode(one.parameters or NO_ARGUMENTS)))
             for one in self.functions
             if one.name in self.names
         ]
         max_calls = 1 if self.only is not None or not self.is_parallel else None
-        return syntax.forced(tools, max_calls).constraint()
+        schemas = [] if answer is None else [msgspec.Raw((answer.source or ANY_OBJECT).encode())]
+        return syntax.forced(tools, max_calls, schemas).constraint()
 
 
 def tool_use_of(
@@ -91,18 +93,13 @@ def tool_use_of(
     )
 
 
-def constrained(
-    tools: ToolUse | None, syntax: ToolSyntax, answer: Constraint | None, param: str
-) -> Constraint | None:
-    """A forced call leaves no room for an answer. Raises Denied where the model would have to choose."""
+def constrained(tools: ToolUse | None, syntax: ToolSyntax, answer: Constraint | None) -> Constraint | None:
+    """A forced call leaves no room for an answer; under auto a call, or an answer in its format, may come."""
     if tools is None:
         return answer
     if tools.is_forced:
         return tools.constraint(syntax)
-    if answer is not None:
-        message = f"'{param}' can't go with tools that the model may choose not to call."
-        raise Denied(Code.UNSUPPORTED_PARAMETER, message, param=param)
-    return None
+    return None if answer is None else tools.constraint(syntax, answer)
 
 
 def _check(functions: Sequence[Function], choice: str | None, only: str | None) -> None:

@@ -62,7 +62,7 @@ async def read_request(
         prompts=[await _prompt(body, _prompt_of(body, text, past, items, tools), description)],
         max_tokens=body.max_output_tokens,
         logprobs=(body.top_logprobs or 0) if LOGPROBS in (body.include or ()) else None,
-        constraint=constrained(tools, text.tool_syntax, constraint_of_text(body.text), "text.format"),
+        constraint=constrained(tools, text.tool_syntax, constraint_of_text(body.text)),
         tools=tools,
     )
     request = ResponseRequest(

@@ -53,8 +53,8 @@ class ToolSyntax:
         prefix = "call_" if self.id_length > 9 else ""
         return prefix + "".join(secrets.choice(_LETTERS) for _ in range(self.id_length))
 
-    def forced(self, tools: Sequence[Tool], max_calls: int | None) -> ToolCalls:
-        """At least one call of these tools, and nothing else."""
+    def forced(self, tools: Sequence[Tool], max_calls: int | None, answer: Sequence[Raw] = ()) -> ToolCalls:
+        """At least one call of these tools, and nothing else; or an answer of that schema instead."""
         if not self.takes_several:
             max_calls = 1
         wraps = max_calls != 1 or self.openers
@@ -65,6 +65,7 @@ class ToolSyntax:
             separator=self.between,
             suffix=self.after_all if wraps else "",
             max_calls=max_calls,
+            answer=tuple(answer),
         )
 
     def _begin(self, name: str) -> str:

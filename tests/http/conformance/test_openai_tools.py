@@ -199,6 +199,25 @@ def test_structured_parse(client: openai.OpenAI, real_service: Service) -> None:
     assert stream.get_final_completion().choices[0].message.parsed == completion.choices[0].message.parsed
 
 
+def test_tools_and_a_format_give_one_of_the_two(client: openai.OpenAI, real_service: Service) -> None:
+    for seed in range(3):
+        completion = client.chat.completions.parse(
+            model=real_service.model,
+            messages=QUESTION,
+            tools=[WEATHER],
+            response_format=City,
+            seed=seed,
+            temperature=1.5,
+            max_tokens=400,
+            parallel_tool_calls=False,
+        )
+        message = completion.choices[0].message
+        if message.tool_calls:
+            assert isinstance(message.tool_calls[0].function.parsed_arguments, GetWeather)
+        else:
+            assert isinstance(message.parsed, City)
+
+
 def test_a_parse_that_is_cut_short_says_so(client: openai.OpenAI, real_service: Service) -> None:
     with pytest.raises(openai.LengthFinishReasonError):
         client.chat.completions.parse(
@@ -214,7 +233,6 @@ def test_a_parse_that_is_cut_short_says_so(client: openai.OpenAI, real_service: 
         ({"tools": [WEATHER, WEATHER]}, "tools"),
         ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0].type"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
-        ({"tools": [WEATHER], "response_format": {"type": "json_object"}}, "response_format"),
         (
             {
                 "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "hiccup"}}}],

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from inference_engine.constraints.building import build
 from inference_engine.constraints.errors import ConstraintError
@@ -118,6 +118,18 @@ def test_more_than_one_call_comes_and_no_more_than_the_most(vocabulary: Vocabula
     calls = STYLES["hermes"]
     counts = {value.text.count("<tool_call>") for value in written(calls, vocabulary, 40)}
     assert {1, 2} <= counts <= {1, 2, 3}
+
+
+@pytest.mark.parametrize("style", ["hermes", "llama"])
+def test_an_answer_may_come_instead(style: str, vocabulary: Vocabulary) -> None:
+    schema = {"type": "object", "properties": {"x": {"type": "boolean"}}, "additionalProperties": False}
+    calls = structs.replace(STYLES[style], answer=(Raw(json.dumps(schema).encode()),))
+    finished = written(calls, vocabulary, 60)
+    answers = [value.text for value in finished if not re.match(ONE_CALL[style], value.text, re.DOTALL)]
+    assert 0 < len(answers) < len(finished)
+    assert [fault_of(schema, text) for text in answers] == [""] * len(answers)
+    broken = structs.replace(STYLES[style], answer=(Raw(b'{"type": "hiccup"}'),))
+    assert "hiccup" in refusal(broken, vocabulary)
 
 
 def test_an_added_token_in_a_literal_is_that_one_token(vocabulary: Vocabulary) -> None:

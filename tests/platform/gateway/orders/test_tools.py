@@ -7,7 +7,6 @@ import pytest
 
 from gateway.chat.tools import FunctionBody, FunctionTool, NamedFunction, NamedTool, tools_of
 from gateway.orders.tools import MAX_TOOLS, Function, ToolUse, constrained, tool_use_of
-from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import Constraint, ConstraintKind
 from inference_engine.contract.tool_calls import read_tool_calls
 from tenants.errors import Denied
@@ -45,12 +44,12 @@ def test_none_is_none() -> None:
 
 
 def test_auto_forces_nothing() -> None:
-    assert constrained(use(), HERMES, None, "response_format") is None
+    assert constrained(use(), HERMES, None) is None
     assert use().names == {"f", "g"} and not use().is_forced
 
 
 def forms(tools: ToolUse, syntax: Any = HERMES) -> Any:
-    constraint = constrained(tools, syntax, None, "response_format")
+    constraint = constrained(tools, syntax, None)
     assert constraint is not None and constraint.kind is ConstraintKind.TOOL_CALLS
     return read_tool_calls(constraint.source)
 
@@ -73,12 +72,24 @@ def test_a_named_one_is_called_once() -> None:
 
 
 def test_a_forced_call_leaves_an_answers_format_nothing_to_do() -> None:
-    forced = constrained(use("required"), HERMES, ANSWER, "response_format")
+    forced = constrained(use("required"), HERMES, ANSWER)
     assert forced is not None and forced.kind is ConstraintKind.TOOL_CALLS
-    assert constrained(None, HERMES, ANSWER, "response_format") is ANSWER
-    with pytest.raises(Denied) as denied:
-        constrained(use(), HERMES, ANSWER, "text.format")
-    assert (denied.value.code, denied.value.param) == (Code.UNSUPPORTED_PARAMETER, "text.format")
+    assert constrained(None, HERMES, ANSWER) is ANSWER
+
+
+@pytest.mark.parametrize(
+    ("answer", "schema"),
+    [
+        (ANSWER, {"type": "object"}),
+        (Constraint(kind=ConstraintKind.JSON_SCHEMA, source='{"type": "null"}'), {"type": "null"}),
+    ],
+)
+def test_under_auto_an_answer_in_its_format_may_come_instead(answer: Constraint, schema: object) -> None:
+    constraint = constrained(use(), HERMES, answer)
+    assert constraint is not None
+    calls = read_tool_calls(constraint.source)
+    assert [json.loads(bytes(one)) for one in calls.answer] == [schema]
+    assert len(calls.forms) == 2
 
 
 @pytest.mark.parametrize(
