@@ -48,14 +48,14 @@ class LiveSocket:
         self._services = services
         self._send = send
         self._lanes: dict[str | None, Lane] = {}
-        self._is_closing = False
+        self.is_closing = False
 
     # what the client says
 
     async def take(self, data: bytes) -> None:
         """Answers at once; the work goes on beside it."""
         try:
-            if self._is_closing:
+            if self.is_closing:
                 return
             message = read_message(data)
             if isinstance(message, CreateMessage):
@@ -111,7 +111,7 @@ class LiveSocket:
         except Denied as denied:
             await self.tell(denied, stream_id)
         except asyncio.CancelledError:
-            if not job.is_cancelled or self._is_closing:
+            if not job.is_cancelled or self.is_closing:
                 raise
             await self.tell(
                 Denied(Code.CLIENT_GONE, "The response was cancelled before it began."), stream_id
@@ -146,9 +146,9 @@ class LiveSocket:
 
     async def close(self, code: CloseCode, reason: Denied | None = None) -> None:
         """The responses end with `reason`, each with its last events, as far as the client still reads."""
-        if self._is_closing:
+        if self.is_closing:
             return
-        self._is_closing = True
+        self.is_closing = True
         for lane in self._lanes.values():
             lane.clear()
             if reason is not None and lane.running is not None:
@@ -176,7 +176,7 @@ class LiveSocket:
 
     async def gone(self) -> None:
         """The connection is closed: whatever is being made is given up."""
-        self._is_closing = True
+        self.is_closing = True
         tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
         for lane in self._lanes.values():
             lane.clear()

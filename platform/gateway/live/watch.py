@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import structlog
 from django.conf import settings
 from django.utils import timezone
-from redis.exceptions import RedisError
 
 from admission.freshness import confirmed
 from api_keys.authentication import is_current
@@ -75,8 +74,8 @@ class SocketWatch:
             await asyncio.sleep(self._interval_s)
             try:
                 await self._look()
-            except (RedisError, OSError, Denied) as error:
-                log.warning("socket_watch_failed", error=str(error), num_sockets=len(self._sockets))
+            except Exception as error:  # an outage, or worse: the sockets must stay watched
+                log.warning("socket_watch_failed", error=repr(error), num_sockets=len(self._sockets))
 
     async def _look(self) -> None:
         self._close_old_and_stuck(time.monotonic())
