@@ -16,11 +16,13 @@ class Shape(NamedTuple):
     status: int
     type: str
     should_retry: bool
+    retry_after_s: float | None = None
+    """Where whoever refused, such as an engine, names no time."""
 
 
 _BAD = Shape(400, "invalid_request_error", False)
-_BUSY = Shape(429, "rate_limit_error", True)
-_ABSENT = Shape(503, "server_error", True)
+_BUSY = Shape(429, "rate_limit_error", True, 1.0)
+_ABSENT = Shape(503, "server_error", True, 1.0)
 _BROKEN = Shape(500, "server_error", True)
 
 SHAPES: dict[Code, Shape] = {
@@ -103,8 +105,9 @@ def error_headers(denied: Denied) -> dict[str, str]:
     headers["x-should-retry"] = "true" if shape.should_retry else "false"
     if denied.code is Code.INVALID_API_KEY:
         headers["www-authenticate"] = "Bearer"
-    if shape.should_retry and denied.retry_after_s is not None:
-        wait_s = min(denied.retry_after_s, MAX_RETRY_AFTER_S)
+    wait_s = shape.retry_after_s if denied.retry_after_s is None else denied.retry_after_s
+    if shape.should_retry and wait_s is not None:
+        wait_s = min(wait_s, MAX_RETRY_AFTER_S)
         headers["retry-after"] = str(max(1, math.ceil(wait_s)))
         headers["retry-after-ms"] = str(math.ceil(wait_s * 1000))
     return headers
