@@ -30,6 +30,8 @@ PACKED_ROWS = 32
 """Query rows times the heads that share a KV head, in one program."""
 TILE = 32
 """KV positions that a program looks at together."""
+WIDE_BYTES = 512
+"""Of one token's key."""
 MAX_SPLITS = 16
 PROGRAMS_PER_PROCESSOR = 2
 """Splits are made until the multiprocessors have so many programs each."""
@@ -98,7 +100,7 @@ class TritonBackend(AttentionBackend):
             HEADS=num_heads, GROUP=group, DIM=dim, PADDED_DIM=_padded(dim),
             ROWS=rows, PACKED=_padded(rows * group), TILE=TILE,
             HAS_CAP=rule.softcap is not None, HAS_SINKS=rule.sinks is not None, SPLITS=splits,
-            MULTIPLIES=_factor_type(layer.spec.dtype),
+            MULTIPLIES=_factor_type(layer.spec.dtype), num_stages=_stages(layer.spec),
         )  # fmt: skip
         if splits > 1:
             kernels.combine[(num_rows, num_heads)](
@@ -137,6 +139,11 @@ def _num_processors(device: torch.device) -> int:
     if device.type != "cuda":
         return CPU_PROCESSORS
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def _stages(spec: LayerSpec) -> int:
+    """Tiles in shared memory at a time: wide ones would not fit three times."""
+    return 2 if _padded(spec.head_dim) * spec.dtype.itemsize > WIDE_BYTES else 3
 
 
 def _factor_type(dtype: torch.dtype) -> Any:

@@ -26,8 +26,17 @@ def test_launched_steps_give_the_reference_s_tokens(family: str, tmp_path: Path)
     folder = save_tiny(family, tmp_path, num_hidden_layers=2, layer_types=None)
     reference = ReferenceBackend()
     plain = ModelRunner(load_model(folder, torch.float32, reference), reference, LIMITS, num_blocks=20)
-    backend = TritonBackend("cpu", batch_invariant=family == "gpt-oss")
-    runner = DeviceRunner(load_model(folder, torch.float32, backend), backend, LIMITS, num_blocks=20)
+    runner = DeviceRunner.load(
+        folder,
+        device="cpu",
+        backend="triton",
+        split_kv=family == "Gemma 2",
+        dtype="float32",
+        num_blocks=20,
+        max_running=LIMITS.max_running,
+        max_step_tokens=LIMITS.max_step_tokens,
+    )
+    assert isinstance(runner.backend, TritonBackend)
     if family == "Gemma 2":
         with torch.inference_mode():
             runner.record_decodes()
