@@ -1,4 +1,4 @@
-"""One hash over everything that decides the bits of a model's logits."""
+"""One hash over everything that decides the bits of a model's logits, and how tokens are drawn from them."""
 
 import hashlib
 import json
@@ -11,6 +11,7 @@ import transformers
 
 from inference_engine.execution.native_products import has_native_products
 from inference_engine.execution.numerics import read_cpu_flags
+from inference_engine.execution.sampling.native_draws import has_native_draws
 
 SOURCES = [Path(__file__).with_name(name) for name in ("attention", "kernels")]
 
@@ -40,6 +41,7 @@ def numerics_fingerprint(
         "min_rows": dict(min_rows),
         "sources": [source_hash(folder) for folder in SOURCES],
         "native_products": has_native_products(),
+        "native_draws": has_native_draws(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
         "cpu": [torch.backends.cpu.get_cpu_capability(), *sorted(read_cpu_flags())],

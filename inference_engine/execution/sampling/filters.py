@@ -6,11 +6,10 @@ min-p the tokens at least min_p times as likely as the first. The prefix is look
 logits; a row whose prefix may reach further is sorted by itself.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
+from inference_engine.execution.sampling.draws import Filters
 from inference_engine.execution.sampling.vocabulary import invert
 
 NUM_CANDIDATES = 256
@@ -21,21 +20,6 @@ GROUP_SIZE = 16
 BUCKET_SHIFT = 20
 """Leaves sign, exponent and 3 bits of the mantissa of a float32: eight buckets an octave."""
 MASS_MARGIN = 1e-4
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """One entry a row. top_k is the vocabulary's size where it is off."""
-
-    top_k: Tensor
-    """int64 [n]"""
-    top_p: Tensor
-    """float64 [n]"""
-    min_p: Tensor
-    """float64 [n]"""
-
-    def of(self, index: Tensor | slice) -> "Filters":
-        return Filters(self.top_k[index], self.top_p[index], self.min_p[index])
 
 
 def draw_filtered(logits: Tensor, probs: Tensor, filters: Filters, uniform: Tensor) -> Tensor:

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from inference_engine.contract.codes import Code
-from inference_engine.execution.sampling.filters import Filters, draw_filtered
+from inference_engine.execution.sampling.draws import Draws, Filters
 from inference_engine.execution.sampling.grammar_masks import GrammarMasks, MaskedRows
 from inference_engine.execution.sampling.logprobs import row_logprobs
+from inference_engine.execution.sampling.native_draws import NativeDraws, has_native_draws
 from inference_engine.execution.sampling.penalties import LogitEdits
 from inference_engine.execution.sampling.philox import uniforms
 from inference_engine.execution.sampling.row import SamplingRow
-from inference_engine.execution.sampling.vocabulary import draw, first_argmax, reduce_blocks
+from inference_engine.execution.sampling.torch_draws import TorchDraws
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, SampledToken
 
 MIN_TEMPERATURE = 1e-5
@@ -20,10 +21,10 @@ MIN_TEMPERATURE = 1e-5
 
 
 class Sampler:
-    """Keeps two matrices of the largest batch seen, so that a step maps no fresh memory."""
+    """`draws`: where the arithmetic is done; by default our own kernel, torch where that isn't to be had."""
 
-    def __init__(self) -> None:
-        self._scaled = self._probs = torch.empty(0)
+    def __init__(self, draws: Draws | None = None) -> None:
+        self._draws = draws or (NativeDraws() if has_native_draws() else TorchDraws())
 
     def sample(
         self, logits: Tensor, rows: Sequence[SamplingRow], masks: GrammarMasks | None = None
@@ -36,7 +37,7 @@ class Sampler:
         if not rows:
             return []
         temperatures = _temperatures(rows)
-        finite = _finite_rows(logits, temperatures)
+        finite = self._finite_rows(logits, temperatures)
         edits = LogitEdits(logits, rows)
         masked = MaskedRows(logits, masks)
         try:
@@ -49,74 +50,29 @@ class Sampler:
             sampled[index] = SampledToken(PENDING_TOKEN, failure=code)
         return sampled
 
+    def _finite_rows(self, logits: Tensor, temperatures: Tensor) -> Tensor:
+        """bool [R]: every logit is finite and the highest stays so when divided by the temperature."""
+        highest = self._draws.highest_if_finite(logits)
+        return torch.isfinite(highest / torch.where(temperatures > 0, temperatures, 1.0))
+
     def _choose(
         self, logits: Tensor, temperatures: Tensor, finite: Tensor, rows: Sequence[SamplingRow]
     ) -> Tensor:
         """int64 [R] from edited logits."""
-        tokens = first_argmax(logits)
+        tokens = self._draws.first_highest(logits)
         is_random = (finite & (temperatures > 0)).tolist()
         random = [index for index, draws in enumerate(is_random) if draws]
         if random:
-            self._draw(logits, temperatures, random, rows, tokens)
+            index, chosen = torch.tensor(random), [rows[index] for index in random]
+            filters, uniform = _filters(chosen, logits.shape[1]), _noise(chosen)
+            tokens[index] = self._draws.draw(logits, index, tokens, temperatures[index], filters, uniform)
         return tokens
-
-    def _draw(
-        self,
-        logits: Tensor,
-        temperatures: Tensor,
-        random: list[int],
-        rows: Sequence[SamplingRow],
-        tokens: Tensor,
-    ) -> None:
-        """Put the tokens of the rows in `random`, all finite and of positive temperature, into tokens [R]."""
-        vocab_size = logits.shape[1]
-        # Rows to be ranked first, so that both kinds are slices.
-        random.sort(key=lambda index: not _is_ranked(rows[index], vocab_size))
-        chosen = [rows[index] for index in random]
-        num_ranked = sum(_is_ranked(row, vocab_size) for row in chosen)
-        index = torch.tensor(random)
-        scaled, probs = self._softmax(logits, index, temperatures)
-        filters, uniform = _filters(chosen, vocab_size), _noise(chosen)
-        ranked, plain = slice(0, num_ranked), slice(num_ranked, len(chosen))
-        if num_ranked:
-            tokens[index[ranked]] = draw_filtered(
-                scaled[ranked], probs[ranked], filters.of(ranked), uniform[ranked]
-            )
-        if num_ranked < len(chosen):
-            weights = _drop_unlikely(probs[plain], filters.min_p[plain])
-            tokens[index[plain]] = draw(weights, uniform[plain])
-
-    def _softmax(self, logits: Tensor, index: Tensor, temperatures: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits over temperature and their softmax, both [n, V], of the rows in index [n]."""
-        shape = (len(index), logits.shape[1])
-        if self._scaled.shape[0] < shape[0] or self._scaled.shape[1:] != shape[1:]:
-            self._scaled, self._probs = torch.empty(shape), torch.empty(shape)
-        scaled, probs = self._scaled[: len(index)], self._probs[: len(index)]
-        divisor = temperatures[index].unsqueeze(1)
-        if torch.equal(index, torch.arange(len(logits))):
-            torch.div(logits, divisor, out=scaled)
-        else:
-            torch.index_select(logits, 0, index, out=scaled).div_(divisor)
-        return scaled, torch.softmax(scaled, 1, out=probs)
 
 
 def _temperatures(rows: Sequence[SamplingRow]) -> Tensor:
     """float32 [R]; 0 where greedy."""
     wanted = [row.params.temperature for row in rows]
     return torch.tensor([max(t, MIN_TEMPERATURE) if t > 0 else 0.0 for t in wanted], dtype=torch.float32)
-
-
-def _finite_rows(logits: Tensor, temperatures: Tensor) -> Tensor:
-    """bool [R]: every logit is finite and the highest stays so when divided by the temperature."""
-    highest = reduce_blocks(logits, torch.amax).amax(1)
-    lowest = reduce_blocks(logits, torch.amin).amin(1)
-    scaled = highest / torch.where(temperatures > 0, temperatures, 1.0)
-    return torch.isfinite(scaled) & torch.isfinite(lowest)
-
-
-def _is_ranked(row: SamplingRow, vocab_size: int) -> bool:
-    """Whether top-k or top-p asks for a ranking."""
-    return 0 < row.params.top_k < vocab_size or row.params.top_p < 1.0
 
 
 def _filters(rows: Sequence[SamplingRow], vocab_size: int) -> Filters:
@@ -131,14 +87,6 @@ def _noise(rows: Sequence[SamplingRow]) -> Tensor:
     """float64 [n]"""
     seeds = [row.params.seed for row in rows]
     return torch.from_numpy(uniforms(seeds, [row.choice for row in rows], [row.position for row in rows]))
-
-
-def _drop_unlikely(probs: Tensor, min_p: Tensor) -> Tensor:
-    """probs [n, V], in place 0 where under min_p of the row's highest."""
-    for row in (min_p > 0).nonzero().flatten().tolist():
-        one = probs[row]
-        one.masked_fill_(one < min_p[row].float() * one.amax(), 0.0)
-    return probs
 
 
 def _sampled(

@@ -4,10 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from inference_engine.execution.sampling.filters import Filters, prefix_lengths, top_candidates
+from inference_engine.execution.sampling.draws import Filters
+from inference_engine.execution.sampling.filters import prefix_lengths, top_candidates
 from sampling_rows import kept_probabilities, make_row, random_logits, sample
 
 NUM_DRAWS = 10_000
+
+pytestmark = pytest.mark.usefixtures("each_kind_of_draws")
 
 
 def draws(logits: Tensor, **params: object) -> Tensor:

@@ -18,6 +18,8 @@ from sampling_rows import (
     sample,
 )
 
+pytestmark = pytest.mark.usefixtures("each_kind_of_draws")
+
 
 def test_no_rows_sample_nothing() -> None:
     assert sample(torch.empty(0, 10), []) == []
