@@ -100,9 +100,15 @@ def fake_service(fake_stack: Stack) -> Iterator[Service]:
 
 
 def _given_service() -> Service | None:
-    """The running server that BASE_URL, API_KEY and MODEL name."""
+    """The running server that BASE_URL, API_KEY and MODEL name; its first model where none is named."""
     given = os.environ.get("BASE_URL")
-    return Service(given, os.environ["API_KEY"], os.environ["MODEL"]) if given else None
+    if not given:
+        return None
+    service = Service(given, os.environ["API_KEY"], os.environ.get("MODEL", ""))
+    service.model = (
+        service.model or service.http.get("/v1/models", headers=service.headers()).json()["data"][0]["id"]
+    )
+    return service
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
