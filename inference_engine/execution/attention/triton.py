@@ -28,10 +28,9 @@ SMALLEST_DOT = 16
 """Rows, columns and depth of a matrix product are at least so many."""
 PACKED_ROWS = 32
 """Query rows times the heads that share a KV head, in one program."""
-TILE = 32
-"""KV positions that a program looks at together."""
+TILE, NARROW_TILE = 32, 16
 WIDE_BYTES = 512
-"""Of one token's key."""
+"""Of one token's key: more than so many take the narrow tile."""
 MAX_SPLITS = 16
 PROGRAMS_PER_PROCESSOR = 2
 """Splits are made until the multiprocessors have so many programs each."""
@@ -98,9 +97,9 @@ class TritonBackend(AttentionBackend):
             rule.scale, rule.softcap or 1.0, rule.sliding_window or 0,
             query.stride(0), query.stride(1), metadata.block_table.stride(0), layer.keys.stride(0), num_rows,
             HEADS=num_heads, GROUP=group, DIM=dim, PADDED_DIM=_padded(dim),
-            ROWS=rows, PACKED=_padded(rows * group), TILE=TILE,
+            ROWS=rows, PACKED=_padded(rows * group), TILE=tile_of(layer.spec),
             HAS_CAP=rule.softcap is not None, HAS_SINKS=rule.sinks is not None, SPLITS=splits,
-            MULTIPLIES=_factor_type(layer.spec.dtype), num_stages=_stages(layer.spec),
+            MULTIPLIES=_factor_type(layer.spec.dtype),
         )  # fmt: skip
         if splits > 1:
             kernels.combine[(num_rows, num_heads)](
@@ -141,9 +140,9 @@ def _num_processors(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
-def _stages(spec: LayerSpec) -> int:
-    """Tiles in shared memory at a time: wide ones would not fit three times."""
-    return 2 if _padded(spec.head_dim) * spec.dtype.itemsize > WIDE_BYTES else 3
+def tile_of(spec: LayerSpec) -> int:
+    """KV positions that a program looks at together: what shared memory holds, of queries and values too."""
+    return NARROW_TILE if _padded(spec.head_dim) * spec.dtype.itemsize > WIDE_BYTES else TILE
 
 
 def _factor_type(dtype: torch.dtype) -> Any:

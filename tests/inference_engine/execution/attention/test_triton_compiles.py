@@ -23,6 +23,18 @@ VARIANTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "store": (kernels.store, {"DIM": 80, "PADDED_DIM": 128}),
     "combine": (kernels.combine, {"HEADS": 32, "DIM": 128, "PADDED_DIM": 128, "SPLITS": 8}),
     "plain": (kernels.attend, {**SHAPE, "HAS_CAP": False, "HAS_SINKS": False, "SPLITS": 1}),
+    "wide in fp32": (
+        kernels.attend,
+        {
+            **SHAPE,
+            "DIM": 256,
+            "PADDED_DIM": 256,
+            "TILE": 16,
+            "HAS_CAP": True,
+            "HAS_SINKS": False,
+            "SPLITS": 1,
+        },
+    ),
     "all at once": (kernels.attend, {**SHAPE, "HAS_CAP": True, "HAS_SINKS": True, "SPLITS": 8}),
 }
 
@@ -48,11 +60,12 @@ def test_a_kernel_becomes_machine_code(
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     kernel, constants = VARIANTS[variant]
+    dtype = "fp32" if variant.endswith("fp32") else "bf16"
     if kernel is kernels.attend:
-        constants = {**constants, "MULTIPLIES": tl.bfloat16}
-    source = ASTSource(fn=kernel, signature=signature(kernel, "bf16", constants), constexprs=constants)
+        constants = {**constants, "MULTIPLIES": tl.float32 if dtype == "fp32" else tl.bfloat16}
+    source = ASTSource(fn=kernel, signature=signature(kernel, dtype, constants), constexprs=constants)
     compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32))
     assert len(compiled.asm["cubin"]) > 1000
     assert compiled.metadata.shared <= SHARED_MEMORY
     uses_tensor_cores = "mma" in compiled.asm["ptx"]
-    assert uses_tensor_cores == (kernel is kernels.attend)
+    assert uses_tensor_cores == (kernel is kernels.attend and dtype == "bf16")

@@ -31,7 +31,7 @@ SHAPES = [
     Shape(4, 4, 16, torch.bfloat16),
     Shape(8, 1, 40, sliding_window=5),
     Shape(6, 2, 24, torch.bfloat16, sliding_window=33),
-    Shape(7, 1, 128, softcap=3.0),
+    Shape(7, 1, 256, softcap=3.0),
     Shape(8, 2, 32, torch.bfloat16, has_sinks=True, sliding_window=20),
     Shape(6, 2, 18, softcap=5.0, has_sinks=True),
 ]
