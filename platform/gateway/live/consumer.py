@@ -11,6 +11,7 @@ from gateway.errors import SHAPES, error_headers, error_object, internal_error
 from gateway.live.handshake import opening_of
 from gateway.live.metrics import REFUSED_SOCKETS
 from gateway.live.socket import LiveSocket
+from gateway.live.watch import SocketWatch
 from gateway.runs.chunks import encode
 from gateway.services import Services
 from inference_engine.contract.codes import Code
@@ -28,6 +29,7 @@ class LiveConsumer(AsyncConsumer):
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._socket: LiveSocket | None = None
+        self._watch: SocketWatch | None = None
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Without Channels' look at the database connections, which is a thread hop for each message."""
@@ -68,7 +70,7 @@ class LiveConsumer(AsyncConsumer):
         services.sockets.check_room(opening.principal)
         socket = LiveSocket(services, opening, self.base_send)
         services.sockets.add(socket)
-        self._socket = socket
+        self._socket, self._watch = socket, services.sockets
         await self.base_send({"type": "websocket.accept", "subprotocol": opening.protocol})
 
     async def _refuse(self, denied: Denied) -> None:
@@ -90,8 +92,6 @@ class LiveConsumer(AsyncConsumer):
             await self._socket.take(text.encode())
 
     async def _leave(self) -> None:
-        socket, self._socket = self._socket, None
-        if socket is not None:
-            assert self._gateway.services is not None
-            self._gateway.services.sockets.drop(socket)
-            await socket.gone()
+        if self._socket is not None and self._watch is not None:
+            self._watch.drop(self._socket)
+            await self._socket.gone()

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from admission.freshness import confirmed
-from api_keys.authentication import is_current
+from api_keys.authentication import is_current, reload_principal
 from api_keys.principal import Principal
 from fleet.cancelling import cancelled
 from gateway.callers import check_standing
@@ -81,17 +81,21 @@ class SocketWatch:
         self._close_old_and_stuck(time.monotonic())
         sockets = list(self._sockets)
         epochs = await read_epochs({socket.principal.tenant_id for socket in sockets})
-        now = timezone.now()
+        present: dict[str, Principal | Denied] = {}
         for socket in sockets:
-            principal = socket.principal
-            is_over = principal.expires_at is not None and principal.expires_at <= now
-            if is_over or epochs[principal.tenant_id] != principal.policy_epoch or not is_current(principal):
-                await self._look_again(socket)
+            if not _may_be_out_of_date(socket.principal, epochs[socket.principal.tenant_id]):
+                continue
+            key_id = socket.principal.key_id
+            if key_id not in present:
+                present[key_id] = await _confirmed(socket.principal)
+            self._heed(socket, present[key_id])
 
-    async def _look_again(self, socket: "LiveSocket") -> None:
+    def _heed(self, socket: "LiveSocket", present: Principal | Denied) -> None:
         try:
-            socket.principal = await confirmed(socket.principal)
-            check_standing(socket.principal, socket.address)
+            if isinstance(present, Denied):
+                raise present
+            check_standing(present, socket.address)
+            socket.principal = present
         except Denied as denied:
             if denied.code is not Code.STORE_UNAVAILABLE:  # nobody can tell now: asked again next time
                 self._close(socket, CloseCode.ACCESS_WITHDRAWN, denied)
@@ -109,3 +113,18 @@ class SocketWatch:
         task = asyncio.create_task(socket.close(code, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+def _may_be_out_of_date(principal: Principal, epoch: int | None) -> bool:
+    is_over = principal.expires_at is not None and principal.expires_at <= timezone.now()
+    return is_over or epoch != principal.policy_epoch or not is_current(principal)
+
+
+async def _confirmed(principal: Principal) -> Principal | Denied:
+    """What its key may do now; an expired one is looked up as well."""
+    try:
+        if principal.expires_at is not None and principal.expires_at <= timezone.now():
+            return await reload_principal(principal)
+        return await confirmed(principal)
+    except Denied as denied:
+        return denied

@@ -1,16 +1,9 @@
 """Ids of responses and of their items. An item's id names the response that it belongs to."""
 
 import re
-from typing import NamedTuple
 
-_ITEM = re.compile(r"[a-z]{2,4}_(?P<response>[0-9a-f]{24})(?P<side>[io])(?P<index>\d{1,6})")
+_ITEM = re.compile(r"[a-z]{2,4}_(?P<response>[0-9a-f]{24})[io]\d{1,6}")
 _PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco"}
-
-
-class ItemPlace(NamedTuple):
-    response_id: str
-    is_input: bool
-    index: int
 
 
 def response_id_of(number: str) -> str:
@@ -22,9 +15,7 @@ def item_id(kind: str, number: str, index: int, *, is_input: bool) -> str:
     return f"{_PREFIXES[kind]}_{number}{'i' if is_input else 'o'}{index}"
 
 
-def place_of(given: str) -> ItemPlace | None:
-    """None for what is no item's id."""
+def response_of_item(given: str) -> str | None:
+    """Id of the response that an item belongs to; None for what is no item's id."""
     found = _ITEM.fullmatch(given)
-    if found is None:
-        return None
-    return ItemPlace(response_id_of(found["response"]), found["side"] == "i", int(found["index"]))
+    return None if found is None else response_id_of(found["response"])

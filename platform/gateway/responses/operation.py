@@ -18,7 +18,7 @@ OPERATIONS = (
         neutral=NEUTRAL_IN_RESPONSES,
         accepted=ACCEPTED,
     ),
-    Operation(method="GET", path=ONE, summary="A kept response", statuses=READING),
+    Operation(method="GET", path=ONE, summary="A kept response", statuses=(400, *READING)),
     Operation(method="DELETE", path=ONE, summary="Delete a kept response", statuses=READING),
     Operation(
         method="POST", path=f"{ONE}/cancel", summary="End a response that is being made", statuses=READING

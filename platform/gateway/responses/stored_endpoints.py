@@ -1,6 +1,6 @@
 """/v1/responses/{id}: look at one that has ended, delete it, or end one that is being made."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qsl
 
 from msgspec import Meta, Struct
@@ -14,9 +14,15 @@ from gateway.transport.strict_json import checked_part
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
+QueryT = TypeVar("QueryT", bound=Struct)
+
 RESPONSES_PATH = "/v1/responses/"
 CANCEL = "/cancel"
 INPUT_ITEMS = "/input_items"
+
+
+class NoQuery(Struct, forbid_unknown_fields=True):
+    """Nothing may be asked for."""
 
 
 class ItemListQuery(Struct, forbid_unknown_fields=True):
@@ -26,6 +32,7 @@ class ItemListQuery(Struct, forbid_unknown_fields=True):
 
 
 async def show_response(exchange: Exchange, services: Services) -> None:
+    _query(exchange, NoQuery)
     found = await _found(exchange, services, _id_in(exchange.path))
     await exchange.send_bytes(200, found.body.encode())
 
@@ -51,8 +58,7 @@ async def cancel_response(exchange: Exchange, services: Services) -> None:
 
 
 async def list_input_items(exchange: Exchange, services: Services) -> None:
-    given = dict(parse_qsl(exchange.query, keep_blank_values=True))
-    query = checked_part(given, ItemListQuery, "", is_text=True)
+    query = _query(exchange, ItemListQuery)
     found = await _found(exchange, services, _id_in(exchange.path, INPUT_ITEMS))
     items = input_of(found)
     if query.order == "desc":
@@ -63,6 +69,11 @@ async def list_input_items(exchange: Exchange, services: Services) -> None:
             raise Denied(Code.INVALID_REQUEST, f"'after' is no item of {found.pk}.", param="after")
         items = items[places[0] + 1 :]
     await exchange.send_json(200, _page(items, query.limit))
+
+
+def _query(exchange: Exchange, kind: type[QueryT]) -> QueryT:
+    """Raises Denied."""
+    return checked_part(dict(parse_qsl(exchange.query, keep_blank_values=True)), kind, "", is_text=True)
 
 
 def _page(items: list[dict[str, Any]], limit: int) -> dict[str, Any]:
