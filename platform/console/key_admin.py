@@ -1,6 +1,6 @@
 """API keys. A secret is in the answer that made it, and on no other page."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -15,6 +15,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminS
 
 from api_keys.models import ApiKey
 from api_keys.scopes import Scope
+from api_keys.selectors import with_last_use
 from api_keys.services import create_key, revoke_key, rotate_key, update_key
 from console.acting import actor_of, changes_of
 from console.read_only import UndeletableAdmin
@@ -40,7 +41,7 @@ class RotationForm(forms.Form):
 @admin.register(ApiKey)
 class ApiKeyAdmin(UndeletableAdmin):
     form = KeyForm
-    list_display = ("public_id", "name", "tenant", "scopes", "usable", "created_at", "expires_at")
+    list_display = ("public_id", "name", "tenant", "scopes", "usable", "last_used", "expires_at")
     list_select_related = ("tenant",)
     search_fields = ("public_id__exact", "name", "tenant__name")
     autocomplete_fields = ("tenant",)
@@ -55,14 +56,23 @@ class ApiKeyAdmin(UndeletableAdmin):
         "created_at",
         "revoked_at",
         "previous_until",
+        "last_used",
     )
-    readonly_fields = ("public_id", "created_at", "revoked_at", "previous_until")
+    readonly_fields = ("public_id", "created_at", "revoked_at", "previous_until", "last_used")
     actions = ("revoke",)
     actions_detail = ("rotate",)
 
     @admin.display(boolean=True)
     def usable(self, key: ApiKey) -> bool:
         return key.is_usable
+
+    @admin.display(empty_value="never")
+    def last_used(self, key: ApiKey) -> datetime | None:
+        """When its newest request ended; of a key that is being added there is none."""
+        return getattr(key, "last_used_at", None)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        return with_last_use(super().get_queryset(request))
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "tenant") if obj else self.readonly_fields

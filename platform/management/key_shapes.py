@@ -27,6 +27,9 @@ class KeySerializer(serializers.ModelSerializer):
         help_text="Where it may be used from; null: anywhere.",
     )
     is_usable = serializers.BooleanField(read_only=True)
+    last_used_at = serializers.DateTimeField(
+        read_only=True, default=None, allow_null=True, help_text="When its newest request ended."
+    )
 
     class Meta:
         model = ApiKey
@@ -41,6 +44,7 @@ class KeySerializer(serializers.ModelSerializer):
             "expires_at",
             "revoked_at",
             "is_usable",
+            "last_used_at",
         )
         read_only_fields: tuple[str, ...] = ("tenant", "revoked_at")
 

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from api_keys.models import ApiKey
+from api_keys.selectors import with_last_use
 from api_keys.services import create_key, revoke_key, rotate_key, update_key
 from management.key_shapes import (
     KeyQuery,
@@ -43,7 +44,7 @@ class Keys(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
 
     def get_queryset(self) -> QuerySet[ApiKey]:
         tenant_id = self.chosen_tenant_id(self.query())
-        keys = ApiKey.objects.select_related("tenant")
+        keys = with_last_use(ApiKey.objects.select_related("tenant"))
         return keys if tenant_id is None else keys.filter(tenant_id=tenant_id)
 
     def get_serializer_class(self) -> type[KeySerializer] | type[RotationSerializer]:
@@ -66,16 +67,16 @@ class Keys(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
     def partial_update(self, request: Request, id: str) -> Response:
         key, changes = self.get_object(), self.body()
         if changes:
-            key = update_key(key, actor=self.actor, **changes)
-        return Response(self.get_serializer(key).data)
+            update_key(key, actor=self.actor, **changes)
+        return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(responses={201: KeyWithSecretSerializer})
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, id: str) -> Response:
         """A new key with the same powers; the old one ends after the grace period."""
         grace = timedelta(seconds=self.body()["grace_seconds"])
-        created = rotate_key(self.get_object(), grace=grace, actor=self.actor)
-        return Response(with_secret(*created), status=201, headers=SECRET_HEADERS)
+        _, plaintext = rotate_key(self.get_object(), grace=grace, actor=self.actor)
+        return Response(with_secret(self.get_object(), plaintext), status=201, headers=SECRET_HEADERS)
 
     @extend_schema(request=None, responses=KeySerializer)
     @action(detail=True, methods=["post"])

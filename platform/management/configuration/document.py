@@ -1,7 +1,8 @@
-"""The configuration file's typed schema: tenants, each with its policy and its limits.
+"""The configuration file's typed schema: tenants, each with its policy, its limits and what its keys may do.
 
-What a tenant's entry doesn't name stays as it is; null takes a restriction away. `limits`, where given, are
-all limits of the tenant and of its models: others are cleared. Limits of single keys are not in the file.
+What an entry doesn't name stays as it is; null takes a restriction away. A tenant's `limits`, where given, are
+all of its own and of its models, a key's all of that key: others are cleared. Keys are made elsewhere, for
+their secrets are drawn.
 """
 
 from typing import Annotated, Literal
@@ -15,7 +16,7 @@ Tokens = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 ModelName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class LimitEntry(Struct, forbid_unknown_fields=True, frozen=True):
+class KeyLimitEntry(Struct, forbid_unknown_fields=True, frozen=True):
     kind: Literal[
         "concurrent",
         "queued",
@@ -28,7 +29,17 @@ class LimitEntry(Struct, forbid_unknown_fields=True, frozen=True):
     ]
     value: Amount
     burst: Amount | None = None
+
+
+class LimitEntry(KeyLimitEntry, forbid_unknown_fields=True, frozen=True):
     model: ModelName | Literal[""] = ""
+
+
+class KeyEntry(Struct, forbid_unknown_fields=True, frozen=True):
+    id: Annotated[str, Meta(min_length=1, max_length=32)]
+    allowed_models: list[ModelName] | UnsetType | None = UNSET
+    allowed_networks: Annotated[list[str], Meta(min_length=1)] | UnsetType | None = UNSET
+    limits: list[KeyLimitEntry] | UnsetType = UNSET
 
 
 class TenantEntry(Struct, forbid_unknown_fields=True, frozen=True):
@@ -46,6 +57,7 @@ class TenantEntry(Struct, forbid_unknown_fields=True, frozen=True):
     queue_timeout_seconds: Annotated[float, Meta(ge=0.1, le=1e6)] | UnsetType | None = UNSET
     time_zone: str | UnsetType = UNSET
     limits: list[LimitEntry] | UnsetType = UNSET
+    keys: list[KeyEntry] | UnsetType = UNSET
 
 
 class Document(Struct, forbid_unknown_fields=True, frozen=True):
@@ -53,8 +65,8 @@ class Document(Struct, forbid_unknown_fields=True, frozen=True):
     tenants: list[TenantEntry]
 
 
-def given_fields(entry: TenantEntry) -> dict[str, object]:
-    """What the entry says of the tenant itself."""
-    names = (name for name in entry.__struct_fields__ if name not in {"slug", "limits"})
+def given_fields(entry: TenantEntry | KeyEntry) -> dict[str, object]:
+    """What the entry says of the tenant or the key itself."""
+    names = (name for name in entry.__struct_fields__ if name not in {"slug", "id", "limits", "keys"})
     values = {name: getattr(entry, name) for name in names}
     return {name: value for name, value in values.items() if value is not UNSET}

@@ -57,18 +57,22 @@ class Source:
         return document
 
     def _refuse_repeated(self, document: Document) -> None:
-        slugs: set[str] = set()
-        for number, tenant in enumerate(document.tenants):
-            if tenant.slug in slugs:
-                raise self.error(f"{tenant.slug} is here twice", ("tenants", number, "slug"))
-            slugs.add(tenant.slug)
-            known: set[tuple[str, str]] = set()
-            for place, limit in enumerate(tenant.limits or ()):
-                if (limit.kind, limit.model) in known:
-                    raise self.error(
-                        f"{limit.kind} is here twice", ("tenants", number, "limits", place, "kind")
-                    )
-                known.add((limit.kind, limit.model))
+        tenants = document.tenants
+        self._refuse_twice([tenant.slug for tenant in tenants], ("tenants",), "slug")
+        for number, tenant in enumerate(tenants):
+            at: Path = ("tenants", number)
+            limits = [(limit.kind, limit.model) for limit in tenant.limits or ()]
+            self._refuse_twice(limits, (*at, "limits"), "kind")
+            self._refuse_twice([key.id for key in tenant.keys or ()], (*at, "keys"), "id")
+            for place, key in enumerate(tenant.keys or ()):
+                kinds = [limit.kind for limit in key.limits or ()]
+                self._refuse_twice(kinds, (*at, "keys", place, "limits"), "kind")
+
+    def _refuse_twice(self, names: Sequence[str | tuple[str, str]], path: Path, field: str) -> None:
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                shown = name if isinstance(name, str) else name[0]
+                raise self.error(f"{shown} is here twice", (*path, number, field))
 
     def _line_of(self, path: Sequence[str | int]) -> int:
         """Of the field itself, or of the nearest thing around it that stands in the file."""

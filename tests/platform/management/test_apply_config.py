@@ -7,6 +7,7 @@ import pytest
 import redis
 from django.core.management import CommandError, call_command
 
+from api_keys.models import ApiKey
 from api_keys.services import create_key
 from audit.models import AuditRecord
 from quotas.models import Limit
@@ -88,6 +89,35 @@ def test_it_is_applied_once(acme: Tenant, tmp_path: Path, store: redis.Redis) ->
     assert apply(tmp_path) == ["no differences"]
     assert state() == after
     assert AuditRecord.objects.filter(actor="command line").count() == 6
+
+
+def test_keys_have_limits_and_networks_too(acme: Tenant, tmp_path: Path) -> None:
+    key = ApiKey.objects.get(tenant=acme)
+    text = f"""\
+version: 1
+tenants:
+  - slug: acme
+    keys:
+      - id: {key.public_id}
+        allowed_networks: [10.0.0.0/8]
+        limits:
+          - {{kind: tokens_per_day, value: 500}}
+"""
+    assert apply(tmp_path, text) == [
+        f"~ key acme {key.public_id}: allowed_networks None -> ['10.0.0.0/8']",
+        f"+ limit acme tokens_per_day of key {key.public_id}: 500",
+        f"- limit acme concurrent of key {key.public_id}: 2",
+    ]
+    assert apply(tmp_path, text) == ["no differences"]
+    assert Limit.objects.filter(tenant=acme, key=None).count() == 2
+    for old, new, said in (
+        (key.public_id, "elsewhere", "line 5: tenants[0].keys[0].id: acme has no key elsewhere"),
+        ("10.0.0.0/8", "ten", "line 6: tenants[0].keys[0].allowed_networks: "),
+        ("value: 500}", "value: 500, model: m}", "line 8: tenants[0].keys[0].limits[0].model: "),
+    ):
+        with pytest.raises(CommandError) as caught:
+            apply(tmp_path, text.replace(old, new))
+        assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(

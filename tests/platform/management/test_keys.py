@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from api_keys.models import ApiKey
 from api_keys.secrets_format import parse_authorization
 from audit.models import AuditRecord
 from management_callers import Caller
+from usage.models import LedgerEntry
 
 
 def ids(caller: Caller, path: str = "keys/") -> set[str]:
@@ -122,3 +124,22 @@ def test_a_typing_error_in_a_filter_does_not_widen_it(alice: Caller) -> None:
 )
 def test_a_filter_that_makes_no_sense(olga: Caller, query: str) -> None:
     assert olga.get(f"keys/?{query}").status in {400, 404}
+
+
+def test_a_keys_last_use_is_shown(alice: Caller, bob: Caller) -> None:
+    path = f"keys/{public_id(bob)}/"
+    assert alice.get(path).json["last_used_at"] is None
+    assert bob.tenant is not None
+    used_at = timezone.now()
+    LedgerEntry.objects.create(
+        request_id="r1",
+        tenant_id=bob.tenant.pk,
+        key_id=public_id(bob),
+        model="m",
+        admitted_at=used_at,
+        finished_at=used_at,
+        ending="finished",
+        source="authoritative",
+    )
+    shown = [alice.get(path), alice.patch(path, {"name": "b"}), alice.post(f"{path}rotate/")]
+    assert {parse_datetime(each.json["last_used_at"]) for each in shown} == {used_at}
