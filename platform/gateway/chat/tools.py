@@ -5,9 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from gateway.orders.tools import MAX_TOOLS, Function, ToolUse, tool_use_of
-
-FunctionName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}\Z")]
+from gateway.orders.tools import MAX_TOOLS, Function, FunctionName, ToolUse, tool_use_of
 
 
 class FunctionBody(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import Constraint
@@ -16,6 +17,7 @@ from text.tools.syntax import Tool, ToolSyntax
 MAX_TOOLS = 128
 assert MAX_TOOLS <= MAX_FORMS
 ANY_OBJECT = '{"type": "object"}'
+FunctionName = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}\Z")]
 NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 
 
