@@ -18,7 +18,7 @@ class Job:
 
 
 class Lane:
-    def __init__(self, work: Callable[[Job], Awaitable[None]], on_empty: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[Job], Awaitable[None]], on_empty: Callable[[], object]) -> None:
         self._work = work
         self._on_empty = on_empty
         self._waiting: deque[Job] = deque()

@@ -7,7 +7,7 @@ for one socket and half a minute. Redis holds its hash only.
 import hashlib
 import secrets
 import time
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from api_keys.authentication import principal_for
 from api_keys.principal import Principal
@@ -50,7 +50,7 @@ async def redeemed(secret: str) -> Principal:
     key_id = None
     if 0 < len(secret) <= MAX_TICKET_CHARS:
         async with closed_when_unreachable():
-            key_id = await async_redis().getdel(_name(secret))
+            key_id = cast("bytes | None", await async_redis().getdel(_name(secret)))
     if key_id is None:
         raise Denied(Code.INVALID_API_KEY, "This ticket was used, has expired or never was one.")
     return await principal_for(key_id.decode(), Scope.INFERENCE)

@@ -25,7 +25,7 @@ class MessageAnswer:
 
     def piece(self, choice: Choice, piece: Piece) -> list[Event]:
         parts: Sequence[ParsedPart] = piece.parts or (piece.text,)
-        return [told for part in filter(None, parts) for told in self._content.add(part)]
+        return [told for part in parts if part for told in self._content.add(part)]
 
     def ending(self, choice: Choice) -> list[Event]:
         self._note_stop(choice)

@@ -24,7 +24,7 @@ from text.model_text import ModelText
 ENDPOINT = "/v1/messages"
 FORMAT = "output_config.format"
 
-_CHOICES = {AutoChoice: "auto", AnyChoice: "required", NoChoice: "none"}
+_CHOICES: dict[type, str] = {AutoChoice: "auto", AnyChoice: "required", NoChoice: "none"}
 _PARAMS = {"stop": "stop_sequences", "response_format": FORMAT}
 """Fields that other endpoints know by another name."""
 

@@ -52,16 +52,14 @@ class ResponseAnswer:
 
     def piece(self, choice: Choice, piece: Piece) -> list[Event]:
         self._note_logprobs(piece)
-        return self._add(piece.parts or (piece.text,))
+        parts: Sequence[ParsedPart] = piece.parts or (piece.text,)
+        return [event for part in parts if part for event in self._add(part)]
 
-    def _add(self, parts: Sequence[ParsedPart]) -> list[Event]:
-        events: list[Event] = []
-        for part in filter(None, parts):
-            logprobs: Logprobs = []
-            if isinstance(part, str):
-                logprobs, self._waiting_logprobs = self._waiting_logprobs, []
-            events += self._output.add(part, logprobs)
-        return events
+    def _add(self, part: ParsedPart) -> list[Event]:
+        logprobs: Logprobs = []
+        if isinstance(part, str):
+            logprobs, self._waiting_logprobs = self._waiting_logprobs, []
+        return self._output.add(part, logprobs)
 
     def _note_logprobs(self, piece: Piece) -> None:
         """They go out with the next text."""

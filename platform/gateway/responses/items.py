@@ -56,7 +56,8 @@ class RefusalPart(Struct, forbid_unknown_fields=True, kw_only=True):
     refusal: str
 
 
-_KINDS: dict[str, type[Struct]] = {
+AnyItem = MessageItem | FunctionCallItem | FunctionCallOutputItem | ItemReference
+_KINDS: dict[str, type[AnyItem]] = {
     "message": MessageItem,
     "function_call": FunctionCallItem,
     "function_call_output": FunctionCallOutputItem,
@@ -75,25 +76,27 @@ def read_input(given: str | list[dict[str, Any]], number: str) -> list[Item | It
 
 def _read(raw: dict[str, Any], index: int, number: str) -> Item | ItemReference:
     at = f"input[{index}]"
-    item = checked_part(raw, _kind_of(raw, at), at)
+    item: AnyItem = checked_part(raw, _kind_of(raw, at), at)
+    fields: dict[str, Any]
     match item:
         case ItemReference():
             return item
         case MessageItem():
-            kind = "message"
-            fields = {"role": item.role, "content": _content(item, at)}
+            kind, fields = "message", {"role": item.role, "content": _content(item, at)}
         case FunctionCallItem():
             kind = "function_call"
             fields = {"call_id": item.call_id, "name": item.name, "arguments": item.arguments}
         case FunctionCallOutputItem():
-            kind = "function_call_output"
-            output = item.output if isinstance(item.output, str) else _parts(item.output, f"{at}.output")
-            fields = {"call_id": item.call_id, "output": output}
+            kind, fields = "function_call_output", {"call_id": item.call_id, "output": _output(item, at)}
     shown_id = item_id(kind, number, index, is_input=True)
     return {"id": shown_id, "type": kind, "status": item.status or "completed", **fields}
 
 
-def _kind_of(raw: dict[str, Any], at: str) -> type[Struct]:
+def _output(item: FunctionCallOutputItem, at: str) -> str | list[dict[str, Any]]:
+    return item.output if isinstance(item.output, str) else _parts(item.output, f"{at}.output")
+
+
+def _kind_of(raw: dict[str, Any], at: str) -> type[AnyItem]:
     name = raw.get("type")
     if name is None:
         return ItemReference if set(raw) <= {"id", "type"} else MessageItem
