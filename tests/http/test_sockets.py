@@ -1,5 +1,6 @@
 """WebSocket /v1/responses: what a client sees of it, and what happens behind it. Cases 20, 28, 29 and 35."""
 
+import json
 import threading
 import time
 from collections import defaultdict
@@ -214,11 +215,12 @@ def test_case_28_a_revoked_key_ends_the_open_socket(fake_service: Service, fake_
     key = create_key(fake_stack, "bob")
     dana = Service(fake_stack.base_url, key, fake_stack.model, fake_stack)
     closed_at: dict[str, float] = {}
+    heard: dict[str, str] = defaultdict(str)
 
     def wait_for_end(name: str, connection: Any) -> None:
         try:
             while True:
-                connection.recv(timeout=CEILING_S)
+                heard[name] = connection.recv(timeout=CEILING_S)
         except ConnectionClosed as closed:
             assert closed.rcvd is not None and closed.rcvd.code == 4401
             closed_at[name] = time.monotonic()
@@ -235,6 +237,7 @@ def test_case_28_a_revoked_key_ends_the_open_socket(fake_service: Service, fake_
         revoked_at = revoke(fake_stack, key)
         for thread in threads:
             thread.join(CEILING_S)
+    assert json.loads(heard["idle"])["error"]["code"] == "invalid_api_key"
     assert max(closed_at[name] - revoked_at for name in ("idle", "busy")) < 3.0
     created = next(event for event in events if event["type"] == "response.created")
     row = fake_service.ledger_row(created["response"]["id"].replace("resp_", "req_"))
