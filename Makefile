@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -95,6 +95,9 @@ bench-long: dev ## a long prompt beside 16 decoding streams of a running Octavo;
 
 bench-gateway: dev ## what one gateway process costs: fake engines, real Redis, keys, limits and ledger on
 	@PYTHONPATH=.:platform exec $(BIN)/python -m benchmarks.gateway $(ARGS)
+
+bench-admin: dev ## console pages and management API beside a million ledger rows on PostgreSQL
+	@PYTHONPATH=.:platform:tests exec $(BIN)/python -m admin_pages $(ARGS)
 
 chaos-quota: dev ## kill everything under load and compare the books; ARGS="--database sqlite"
 	@OCTAVO_MODEL_DIR="$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" PYTHONPATH=.:platform:tests \

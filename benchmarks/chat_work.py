@@ -1,6 +1,6 @@
 """Requests with the lengths of chats: prompts of random ids, outputs that end at a given length.
 
-The same seed is the same work for every server and every engine: 48 requests of seed 0 are 10,650 prompt tokens
+The same seed is the same work for every server and engine: 48 requests of seed 0 are 10,650 prompt tokens
 and 4,579 output tokens.
 """
 

@@ -1,6 +1,6 @@
 """A fixed number of requests at once through the engine's own loop, in process: one ends, the next begins.
 
-All of the engine but its process and its streams: scheduler, runner, desk, outboxes. Nothing is encoded or sent.
+All of the engine but its process and streams: scheduler, runner, desk, outboxes. Nothing is encoded or sent.
 """
 
 import queue

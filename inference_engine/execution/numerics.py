@@ -11,7 +11,7 @@ BF16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 
 
 def choose_dtype(setting: str, cpu_flags: frozenset[str] | None = None) -> torch.dtype:
-    """The dtype for "auto", "bfloat16", "float32" or "int8". auto is bf16 where the CPU itself multiplies bf16."""
+    """The dtype for a setting of `DTYPES` or "auto": bf16 where the CPU itself multiplies bf16."""
     if setting in DTYPES:
         return DTYPES[setting]
     if setting != "auto":

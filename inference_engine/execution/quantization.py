@@ -10,7 +10,7 @@ INT8 = "int8"
 
 
 def quantise_linears(model: Any) -> None:
-    """In place, one layer after the other, all linear layers that are packed for our own kernels, but the head.
+    """In place, layer by layer, all linear layers that are packed for our own kernels, but the head.
 
     What lies between them stays bf16. Raises ValueError where this machine can't multiply so.
     """

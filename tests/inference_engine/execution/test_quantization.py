@@ -1,4 +1,4 @@
-"""Linear layers in 8 bits: near the exact product, a function of the row alone, and refused where impossible."""
+"""Linear layers in 8 bits: near the exact product, a function of the row alone, refused where impossible."""
 
 from pathlib import Path
 
@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from inference_engine.execution import quantization
-from inference_engine.execution.attention.select import choose_backend
 from inference_engine.execution.linear import PackedLinear
 from inference_engine.execution.model_runner import ModelRunner
 from inference_engine.execution.native_products import has_int8_products, interleave
