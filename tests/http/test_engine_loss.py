@@ -85,3 +85,22 @@ def test_the_stopped_engine_that_wakes_up_serves_again(fake_service: Service, fa
     fake_stack.signal("engine", signal.SIGCONT)
     fake_stack.wait_ready()
     assert fake_service.complete(max_tokens=2, ignore_eos=True)["usage"]["completion_tokens"] == 2
+
+
+def test_a_response_whose_engine_dies_ends_with_failed_and_is_kept(
+    harmed_service: Service, fake_stack: Stack
+) -> None:
+    service = harmed_service
+    fields = {"input": "Hello", "max_output_tokens": 4000, "ignore_eos": True, "stream": True}
+    with service.opened("/v1/responses", {"model": service.model, **fields}) as (stream, events):
+        for event in events:
+            if event["type"] == "response.output_text.delta":
+                break
+        fake_stack.signal("engine", signal.SIGKILL)
+        *_, last = events
+    assert last["type"] == "response.failed"
+    assert last["response"]["error"]["code"] == "engine_lost"
+    deltas = [one["delta"] for one in stream.events if one["type"] == "response.output_text.delta"]
+    assert "".join(deltas) == last["response"]["output"][0]["content"][0]["text"] != ""
+    found = service.http.get(f"/v1/responses/{last['response']['id']}", headers=service.headers())
+    assert found.json() == last["response"]

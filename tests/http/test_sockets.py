@@ -162,6 +162,13 @@ def test_an_unknown_model_is_an_error_on_its_stream(service: Service) -> None:
     assert error["error"]["code"] == "model_not_found"
 
 
+def test_a_message_too_large_closes_the_socket(service: Service) -> None:
+    with opened(service) as socket, pytest.raises(ConnectionClosed) as closed:
+        socket.send("x" * (8 * 1024 * 1024 + 1))
+        socket.receive()
+    assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
+
+
 def test_streams_beyond_the_limit_are_refused(service: Service) -> None:
     with opened(service) as socket:
         for number in range(33):

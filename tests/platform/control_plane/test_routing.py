@@ -11,6 +11,8 @@ from control_plane.routing import is_hot_path, is_loopback
         ("/v1", True),
         ("/health", True),
         ("/ready", True),
+        ("/tokenize", True),
+        ("/detokenize", True),
         ("/", False),
         ("/admin/", False),
         ("/v10/x", False),
