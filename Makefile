@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-http bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -83,6 +83,9 @@ bench-drafts: setup ## what prompt-lookup drafts gain where the output copies, a
 
 bench-invariance: setup ## what batch invariance costs a step, by its number of rows
 	@$(BIN)/python -m benchmarks.invariance_cost $(ARGS)
+
+bench-accuracy: setup ## what int8 costs in accuracy: perplexity and greedy agreement; ARGS="--text FILE"
+	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
 bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.http_streams $(ARGS)
