@@ -2,8 +2,8 @@
 
     make bench-accuracy ARGS="--text FILE"
 
-bf16 and int8 read the same text, in pieces of 512 tokens that know nothing of one another. The last line is one
-JSON object.
+bf16 and int8 read the same text, in pieces of 512 tokens that know nothing of one another. The last line is
+one JSON object.
 """
 
 import json

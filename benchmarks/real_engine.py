@@ -15,8 +15,17 @@ def load_warm(model_dir: Path, dtype: str, threads: int, **limits: int) -> Model
     return warm(ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
 
 
+def load_rehearsed(model_dir: Path, dtype: str, threads: int, **limits: int) -> ModelRunner:
+    """A runner that has run full steps; other shapes may be cold where oneDNN multiplies."""
+    return rehearsed(ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
+
+
 def warm(runner: RunnerT) -> RunnerT:
     runner.warm()
+    return rehearsed(runner)
+
+
+def rehearsed(runner: RunnerT) -> RunnerT:
     rehearse(runner, scheduler_config(runner))
     return runner
 
