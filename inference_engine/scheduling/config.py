@@ -22,6 +22,8 @@ class SchedulerConfig:
     max_step_tokens: int = 512
     prefill_budget: int = 80
     """Prompt tokens a step beside running decodes."""
+    bulk_tokens: int = 8
+    """Tokens of bulk in a step beside decodes that are more urgent."""
     max_waiting: int = 4096
     policy: str = "fair"
     """Who goes next: a name of `policies.POLICIES`."""
@@ -46,6 +48,7 @@ class SchedulerConfig:
             "context_length",
             "vocab_size",
             "prefill_budget",
+            "bulk_tokens",
             "max_waiting",
             "ageing_tokens",
         ):

@@ -5,6 +5,7 @@ Running decodes come first, then started prefills, then new requests as far as p
 
 from inference_engine.contract.limits import BLOCK_SIZE
 
+from .bulk_restraint import BulkRestraint
 from .config import SchedulerConfig
 from .drafting.drafter import Drafter
 from .inspection import Totals
@@ -32,6 +33,7 @@ class StepPlanner:
         self._pace = pace
         self._drafter = drafter
         self._totals = totals
+        self._restraint = BulkRestraint(config.bulk_tokens)
 
     def plan(self, step: int) -> StepPlan:
         """Without chunks where there is nothing to do, or nothing until the step in flight has been
@@ -43,6 +45,7 @@ class StepPlanner:
         budget = self._pace.prefill_budget(decodes, lambda: self._prompts(prefills))
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
+        decodes, prefills, budget = self._restraint.hold_back(decodes, prefills, budget)
         chunks: list[ScheduledChunk] = []
         if not self._drafter.is_idle:
             decodes, chunks = self._drafter.draft(decodes)

@@ -36,6 +36,7 @@ _POSITIVE = (
     "max_waiting",
     "max_step_tokens",
     "prefill_budget",
+    "bulk_tokens",
     "outbox_frames",
     "outbox_tokens",
 )
@@ -71,6 +72,7 @@ class Settings:
     max_waiting: Annotated[int, "requests that may queue before others are refused"] = 4096
     max_step_tokens: Annotated[int, "tokens in one step"] = 512
     prefill_budget: Annotated[int, "prefill tokens in a step beside running decodes"] = 80
+    bulk_tokens: Annotated[int, "tokens of bulk in a step beside more urgent decodes"] = 8
     gap_targets_ms: Annotated[
         str, "between two tokens, by class: interactive=50,standard=200; default: none"
     ] = ""

@@ -144,6 +144,7 @@ def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> 
         max_running=settings.max_running,
         max_step_tokens=settings.max_step_tokens,
         prefill_budget=settings.prefill_budget,
+        bulk_tokens=settings.bulk_tokens,
         context_length=files.context_length,
         vocab_size=files.vocab_size,
         cache_secret=secrets.token_bytes(32),

@@ -30,7 +30,12 @@ def run_busy(engine, num_steps: int, **stream) -> list[tuple[int, float]]:
 @pytest.fixture
 def busy(engine):
     return lambda **fields: engine(
-        num_blocks=1_000, max_running=32, prefill_budget=128, enable_prefix_cache=False, **fields
+        num_blocks=1_000,
+        max_running=32,
+        prefill_budget=128,
+        bulk_tokens=512,
+        enable_prefix_cache=False,
+        **fields,
     )
 
 

@@ -160,7 +160,7 @@ def test_a_resumed_request_publishes_again_what_it_computed_again(checked, gener
 def test_a_victim_never_matches_behind_blocks_it_had_not_filled(checked, generate):
     """Preempted in mid-prefill; its prompt's later blocks, cached by another, are of no use to it."""
     prompt = [50 + position for position in range(90)]
-    engine = checked(num_blocks=13, prefill_budget=16)
+    engine = checked(num_blocks=13, prefill_budget=16, bulk_tokens=64)
     engine.add(generate("old", 30, max_tokens=40, ignore_eos=True))
     run(engine, 1)
     engine.add(generate("victim", prompt, max_tokens=4, service_class=ServiceClass.BULK))
