@@ -21,7 +21,7 @@ from inference_engine.execution.kv_memory import pool_blocks
 from inference_engine.execution.kv_pool import KvPool
 from inference_engine.execution.model_loading import LoadedModel, load_model
 from inference_engine.execution.numerics import choose_dtype
-from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
+from inference_engine.execution.packed_forward import hidden_states, logits_of_rows, padding_of
 from inference_engine.execution.packed_step import PackedStep
 from inference_engine.execution.prompt_scores import score_prompts
 from inference_engine.execution.quantization import INT8
@@ -57,6 +57,7 @@ class ModelRunner:
         self.limits = limits
         self.revision = revision
         self.pool = KvPool(backend, model.layer_specs, num_blocks)
+        self.padded = padding_of(model.module, backend)
         self._sampler = Sampler()
         self._pending = PendingTokens()
         self._adjustments = Adjustments()
@@ -145,7 +146,8 @@ class ModelRunner:
     def _inputs(self, plan: StepPlan) -> StepInputs:
         self.pool.copy_blocks(plan.copies)
         token_ids = [self._pending.resolve(chunk) for chunk in plan.chunks]
-        return build_inputs(plan.chunks, token_ids, self._adjustments.of_step(plan.chunks, token_ids))
+        adjustments = self._adjustments.of_step(plan.chunks, token_ids)
+        return build_inputs(plan.chunks, token_ids, adjustments, self.padded)
 
     def _logits(self, inputs: StepInputs) -> Tensor:
         module = self.model.module

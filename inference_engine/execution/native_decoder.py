@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers.models.llama import modeling_llama
 from transformers.models.mistral import modeling_mistral
 
+from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.attention.cpu import CpuBackend
 from inference_engine.execution.fused_modules import FusedAttention, GatedMlp
 from inference_engine.execution.native_products import PANEL
@@ -49,8 +50,8 @@ class NativeDecoder:
             return None
         return cls(model) if all(_is_native(layer, *types) for layer in model.layers) else None
 
-    def takes(self, step: PackedStep) -> bool:
-        return isinstance(step.backend, CpuBackend)
+    def runs_on(self, backend: AttentionBackend) -> bool:
+        return isinstance(backend, CpuBackend)
 
     def __call__(self, token_ids: Tensor, step: PackedStep) -> Tensor:
         """Last hidden states [T, hidden] of ids int64 [T], after the final norm."""

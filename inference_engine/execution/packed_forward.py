@@ -1,20 +1,22 @@
 """The forward pass over packed rows: ids and a packed step in, hidden states or logits out."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from inference_engine.execution.activations import soft_capped
+from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.model_parts import decoder_of
 from inference_engine.execution.packed_step import PackedStep
-from inference_engine.execution.row_buckets import row_bucket
+from inference_engine.execution.row_buckets import exactly, row_bucket
 
 
 def hidden_states(module: Any, token_ids: Tensor, step: PackedStep) -> Tensor:
     """Last hidden states [T, hidden] of packed ids int64 [T], one for each row of the step's metadata."""
     decoder = module.native_decoder
-    if decoder is not None and decoder.takes(step):
+    if decoder is not None and decoder.runs_on(step.backend):
         states: Tensor = decoder(token_ids, step)
         return states
     output = decoder_of(module)(
@@ -25,6 +27,12 @@ def hidden_states(module: Any, token_ids: Tensor, step: PackedStep) -> Tensor:
     )
     last: Tensor = output.last_hidden_state[0]
     return last
+
+
+def padding_of(module: Any, backend: AttentionBackend) -> Callable[[int], int]:
+    """How many rows a step of so many tokens runs with: as many, or their bucket for oneDNN's sake."""
+    decoder = module.native_decoder
+    return exactly if decoder is not None and decoder.runs_on(backend) else row_bucket
 
 
 def logits_of_rows(module: Any, states: Tensor, rows: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ token_ids     a a a | b b b b b | c d d | 0      (padded to the row bucket)
 sampled_rows      2 |           | 8 9 10
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -38,11 +38,15 @@ class StepInputs:
 
 
 def build_inputs(
-    chunks: list[ScheduledChunk], token_ids: list[list[int]], adjustments: list[Adjustment | None]
+    chunks: list[ScheduledChunk],
+    token_ids: list[list[int]],
+    adjustments: list[Adjustment | None],
+    padded: Callable[[int], int] = row_bucket,
 ) -> StepInputs:
-    """Inputs of the chunks; token_ids are theirs, with no pending token left in them."""
+    """Inputs of the chunks; token_ids are theirs, with no pending token left in them. `padded`: how many rows
+    to run for so many tokens."""
     lengths = [len(ids) for ids in token_ids]
-    num_rows = row_bucket(sum(lengths))
+    num_rows = padded(sum(lengths))
     ids = np.full(num_rows, PADDING_ID, dtype=np.int64)
     ids[: sum(lengths)] = np.fromiter(chain.from_iterable(token_ids), dtype=np.int64, count=sum(lengths))
     metadata = build_metadata(
