@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak fuzz bench bench-scheduler bench-fairness bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -54,6 +54,9 @@ lock: ## the hashed requirement files, made again from the .in files (needs uv)
 soak: dev ## drive the scheduler at random for long, checking its invariants; ARGS="--steps 200000"
 	@$(BIN)/python -m inference_engine.simulation.scheduler_driver $(ARGS)
 
+soak-requests: dev ## 100,000 requests through the real loop with the fake runner: no map grows, nor does the process
+	@exec $(BIN)/python -m benchmarks.request_soak $(ARGS)
+
 fuzz: dev ## a million scheduler steps at random, every policy, every invariant checked; some minutes
 	@exec $(BIN)/python -m inference_engine.simulation.scheduler_driver --steps 1000000 --check-every 8 $(ARGS)
 
@@ -68,6 +71,9 @@ bench: dev ## static, continuous, chunked, paged, prefix cache: what each gains 
 
 gpu-check: dev ## is this machine's GPU fit to serve? ARGS="--dry-run" rehearses it without one
 	@$(BIN)/python benchmarks/gpu_check.py $(ARGS)
+
+bench-flood: setup ## one tenant keeps 64 requests in flight, another sends one a second for a minute: its times to the first token
+	@exec $(BIN)/python -m benchmarks.flood $(ARGS)
 
 bench-steps: setup ## steps of the engine against a bare loop over the same matrices
 	@$(BIN)/python -m benchmarks.engine_steps $(ARGS)

@@ -6,7 +6,7 @@ entry.
 """
 
 import heapq
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sized
 from itertools import count
 from typing import Any, Protocol
 
@@ -27,6 +27,11 @@ class Lane(Protocol):
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Request]: ...
+
+
+def has_too_many(heap: Sized, counting: Sized) -> bool:
+    """Most of its entries count no more. Those that never come to the top would stay for ever."""
+    return len(heap) > 2 * len(counting)
 
 
 class ArrivalLane:
@@ -51,6 +56,8 @@ class ArrivalLane:
 
     def remove(self, request: Request) -> None:
         del self._waiting[request.arrival]
+        if has_too_many(self._heap, self._waiting):
+            self._heap = sorted(self._waiting)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -96,6 +103,8 @@ class Lanes:
         self._num_waiting -= 1
         if not len(lane):
             del self._lanes[name], self._entry[name]
+            if has_too_many(self._heap, self._entry):
+                self._heap = sorted(self._entry.values())
 
     def head(self, but: Collection[str] = ()) -> Request | None:
         """The head of the first lane whose name isn't in `but`."""

@@ -23,6 +23,7 @@ class LiveRequest:
     session_id: int
     reservation_key: str
     received_at: float
+    has_deadline: bool = False
     started_at: float | None = None
     first_token_at: float | None = None
 
@@ -64,6 +65,8 @@ class LiveRequests:
         self._by_id: dict[str, LiveRequest] = {}
         self._by_session: dict[int, dict[str, LiveRequest]] = {}
         self._deadlines: list[tuple[float, str, int]] = []
+        """A heap, with some of requests that have ended: never more than there are others."""
+        self._num_with_deadline = 0
         self._ended: OrderedDict[str, int] = OrderedDict()
         self._remembered = remembered
         self._lately: deque[tuple[float, LiveRequest]] = deque()
@@ -77,6 +80,8 @@ class LiveRequests:
         if generate.deadline_ms is not None:
             at = live.received_at + generate.deadline_ms / 1000
             heapq.heappush(self._deadlines, (at, generate.request_id, generate.attempt))
+            live.has_deadline = True
+            self._num_with_deadline += 1
 
     def get(self, request_id: str) -> LiveRequest | None:
         return self._by_id.get(request_id)
@@ -96,6 +101,10 @@ class LiveRequests:
         del of_session[request_id]
         if not of_session:
             del self._by_session[live.session_id]
+        self._num_with_deadline -= live.has_deadline
+        if len(self._deadlines) > 2 * self._num_with_deadline:
+            self._deadlines = [each for each in self._deadlines if self.find(*each[1:]) is not None]
+            heapq.heapify(self._deadlines)
         self._ended[request_id] = attempt
         self._ended.move_to_end(request_id)
         if len(self._ended) > self._remembered:

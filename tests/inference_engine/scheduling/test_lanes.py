@@ -85,3 +85,17 @@ def test_random_pushes_removals_and_rising_orders_against_a_plain_search(request
         assert served[head.tenant_id] == lowest
         assert head.arrival == min(r.arrival for r in left if r.tenant_id == head.tenant_id)
         assert len(lanes) == len(waiting)
+
+
+def test_entries_that_count_no_more_do_not_pile_up_behind_a_head_that_stays(request_of):
+    """Whoever is given up before its turn never comes to the top."""
+    lanes = Lanes(of_tenant, by_arrival)
+    lanes.push(request_of(1, tenant_id="first"))
+    for arrival in range(2, 1_000):
+        late, later = request_of(arrival, tenant_id="late"), request_of(-arrival, tenant_id="first")
+        lanes.push(late)
+        lanes.remove(late)
+        lanes.push(later)
+        lanes.remove(later)
+    assert lanes.head().arrival == 1
+    assert len(lanes._heap) <= 3 and len(lanes.get("first")._heap) <= 3

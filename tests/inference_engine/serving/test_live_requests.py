@@ -38,6 +38,17 @@ def test_deadlines_come_due_in_order_and_only_for_what_still_lives() -> None:
     assert live.pop_expired(300.0) == []
 
 
+def test_deadlines_of_what_has_ended_do_not_pile_up() -> None:
+    live = LiveRequests()
+    kept = add(live, "kept", deadline_ms=900_000)
+    for number in range(1_000):
+        live.remove(add(live, f"r{number}", deadline_ms=600_000))
+    assert len(live._deadlines) <= 2
+    assert live.pop_expired(1_000.0) == [kept]
+    live.remove(kept)
+    assert live._deadlines == []
+
+
 def test_endings_are_remembered_for_as_many_requests_as_told() -> None:
     live = LiveRequests(remembered=2)
     for request_id in ("a", "b", "c"):
