@@ -163,8 +163,9 @@ def test_an_unknown_model_is_an_error_on_its_stream(service: Service) -> None:
 
 
 def test_a_message_too_large_closes_the_socket(service: Service) -> None:
+    """The last fragment is one byte, so that everything is read before the close."""
     with opened(service) as socket, pytest.raises(ConnectionClosed) as closed:
-        socket.send("x" * (8 * 1024 * 1024 + 1))
+        socket.connection.send(["x" * 8 * 1024 * 1024, "x"])
         socket.receive()
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
 

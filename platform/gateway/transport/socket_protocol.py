@@ -18,7 +18,7 @@ class GuardedSocketProtocol(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.logger = _silent
+        self.logger = self.conn.logger = _silent
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._linger is not None:
