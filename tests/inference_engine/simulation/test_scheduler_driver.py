@@ -4,10 +4,13 @@ import pytest
 
 from inference_engine.scheduling import kv_tables, reclaim
 from inference_engine.scheduling.block_pool import BlockPool
+from inference_engine.scheduling.drafting import verified
+from inference_engine.scheduling.drafting.drafter import Drafter
 from inference_engine.scheduling.kv_tables import Found
 from inference_engine.scheduling.policies import POLICIES
 from inference_engine.scheduling.prefix_index import PrefixIndex
 from inference_engine.scheduling.request import Request
+from inference_engine.scheduling.step_plan import ScheduledChunk
 from inference_engine.simulation.scheduler_driver import main
 
 
@@ -24,6 +27,7 @@ def test_a_run_reports_no_broken_invariant_and_that_it_saw_something(capsys, pol
         for name in ("preemptions", "aborted", "failed", "refused", "recomputed_tokens", "forks"):
             assert int(figures[f"num_{name}"]) > 0, name
         assert int(figures["cached_prompt_tokens"]) > 0
+        assert 0 < int(figures["num_accepted_tokens"]) < int(figures["num_drafted_tokens"])
 
 
 def put_back_at_once(self: BlockPool, blocks: list[int]) -> int:
@@ -52,6 +56,26 @@ def fork_with_a_shared_tail(request: Request, leader: Request) -> Found:
     return Found(leader.block_table[: num_tokens // 16 + 1], None, num_tokens)
 
 
+def confirm_wrong_drafts(chunk: ScheduledChunk, num_taken: int) -> int:
+    """What was computed behind a wrong draft counts as well, as far as tokens are known."""
+    return confirm_drafts(chunk, min(num_taken + 1, chunk.request.num_known - chunk.start))
+
+
+def draft_without_blocks(self: Drafter, request: Request, count: int) -> int:
+    return count
+
+
+def draft_beyond_places(self: Drafter, decodes: list[Request]) -> tuple[list[Request], list[ScheduledChunk]]:
+    running, self._roster.running = self._roster.running, {}
+    try:
+        return draft(self, decodes)
+    finally:
+        self._roster.running = running
+
+
+confirm_drafts, draft = verified._confirm, Drafter.draft
+
+
 @pytest.mark.parametrize(
     ("owner", "name", "sabotage", "lag"),
     [
@@ -63,6 +87,9 @@ def fork_with_a_shared_tail(request: Request, leader: Request) -> Found:
         (reclaim, "_num_reserved", lambda request, found: 1, "0"),
         (kv_tables, "_fork", fork_without_copy, "0"),
         (kv_tables, "_fork", fork_with_a_shared_tail, "0"),
+        (verified, "_confirm", confirm_wrong_drafts, "0"),
+        (Drafter, "_room", draft_without_blocks, "0"),
+        (Drafter, "draft", draft_beyond_places, "0"),
     ],
 )
 def test_a_scheduler_with_a_bug_is_found_out(monkeypatch, capsys, owner, name, sabotage, lag):
