@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http soak-bulk bench-bulk bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -92,6 +92,12 @@ bench-invariance: setup ## what batch invariance costs a step, by its number of 
 
 bench-accuracy: setup ## what int8 costs in accuracy: perplexity and greedy agreement; ARGS="--text FILE"
 	@$(BIN)/python -m benchmarks.accuracy $(ARGS)
+
+soak-bulk: dev ## GSM8K as one batch beside eight chats, then beside kills of worker, Redis and engine; each line once; some ten minutes
+	@PYTHONPATH=.:platform:tests exec $(BIN)/python tests/bulk_soak.py "$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" $(ARGS)
+
+bench-bulk: dev ## a batch alone against the same requests handed straight to the engine; one line of figures
+	@PYTHONPATH=.:platform:tests exec $(BIN)/python tests/bulk_speed.py "$${OCTAVO_MODEL_DIR:-var/models/smollm2-135m-instruct}" $(ARGS)
 
 bench-http: dev ## load a running Octavo and print one line of figures; ARGS="--key KEY"
 	@$(BIN)/python -m benchmarks.http_streams $(ARGS)
