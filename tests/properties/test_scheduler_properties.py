@@ -30,6 +30,7 @@ VOCAB_SIZE = 11
 END_ID = 3
 SEEN = (
     "num_finished",
+    "num_accepted_tokens",
     "num_aborted",
     "num_failed",
     "num_refused",
@@ -68,6 +69,7 @@ samplings = st.builds(
     min_tokens=st.sampled_from([0, 0, 5]),
     stop_token_ids=st.sampled_from([(), (), (), (5,)]),
     ignore_eos=st.sampled_from([True, True, True, False]),
+    num_draft_tokens=st.sampled_from([0, 0, 2, 8]),
 )
 generates = st.builds(
     Generate,
