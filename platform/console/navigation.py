@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.templatetags.static import static
 from django.urls import reverse_lazy
 
 
@@ -13,6 +14,9 @@ UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Octavo",
     "SITE_HEADER": "Octavo",
     "SITE_SYMBOL": "auto_stories",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("console/favicon.svg")}
+    ],
     "SHOW_VIEW_ON_SITE": False,
     "SIDEBAR": {
         "show_search": False,

@@ -23,6 +23,8 @@ class BoundedPaginator(Paginator):
 class UndeletableAdmin(ModelAdmin):
     """Tenants are suspended and keys revoked; rows that the ledger and the audit speak of stay."""
 
+    list_per_page = 25
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
@@ -30,7 +32,6 @@ class UndeletableAdmin(ModelAdmin):
 class ReadOnlyAdmin(UndeletableAdmin):
     paginator = BoundedPaginator
     show_full_result_count = False
-    list_per_page = 25
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -11,6 +11,8 @@ from console.read_only import ReadOnlyAdmin
 from usage.models import DailyUsage, HourlyUsage, LedgerEntry
 
 SUMS = ("num_requests", "prompt_tokens", "cached_tokens", "output_tokens", "overrun_tokens")
+MAX_DIGITS = 12
+"""Of a tenant's number; keys' ids are longer."""
 
 
 @admin.register(LedgerEntry)
@@ -32,18 +34,31 @@ class LedgerEntryAdmin(ReadOnlyAdmin):
     search_help_text = "A request's or a key's whole id; a tenant's requests: from its page."
 
 
-@admin.register(HourlyUsage)
-class HourlyUsageAdmin(ReadOnlyAdmin):
-    list_display = ("hour", "tenant_id", "key_id", "model", "ending", *SUMS)
+class RollupAdmin(ReadOnlyAdmin):
     list_filter = ("ending",)
-    search_fields = ("tenant_id__exact", "key_id__exact")
+    search_fields = ("tenant_id", "key_id")
+    search_help_text = "A tenant's number, or a key's whole id."
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """One of the two, not either: each has its index, a condition over both has none."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if term.isdecimal() and len(term) <= MAX_DIGITS:
+            return queryset.filter(tenant_id=int(term)), False
+        return queryset.filter(key_id=term), False
+
+
+@admin.register(HourlyUsage)
+class HourlyUsageAdmin(RollupAdmin):
+    list_display = ("hour", "tenant_id", "key_id", "model", "ending", *SUMS)
 
 
 @admin.register(DailyUsage)
-class DailyUsageAdmin(ReadOnlyAdmin):
+class DailyUsageAdmin(RollupAdmin):
     list_display = ("day", "tenant_id", "key_id", "model", "ending", *SUMS)
-    list_filter = ("ending",)
-    search_fields = ("tenant_id__exact", "key_id__exact")
 
 
 class KindFilter(admin.SimpleListFilter):

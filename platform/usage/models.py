@@ -97,6 +97,10 @@ class HourlyUsage(Rollup):
                 fields=["tenant_id", "hour", "key_id", "model", "ending"], name="usage_once_an_hour"
             ),
         )
+        indexes = (
+            models.Index(fields=["-hour", "id"], name="hourly_newest"),
+            models.Index(fields=["key_id", "-hour"], name="hourly_of_key"),
+        )
 
     def __str__(self) -> str:
         return f"{self.tenant_id} {self.hour:%Y-%m-%d %H:00}"
@@ -112,6 +116,10 @@ class DailyUsage(Rollup):
             models.UniqueConstraint(
                 fields=["tenant_id", "day", "key_id", "model", "ending"], name="usage_once_a_day"
             ),
+        )
+        indexes = (
+            models.Index(fields=["-day", "id"], name="daily_newest"),
+            models.Index(fields=["key_id", "-day"], name="daily_of_key"),
         )
 
     def __str__(self) -> str:
