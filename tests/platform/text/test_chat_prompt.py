@@ -144,3 +144,58 @@ def test_what_may_fit_passes_and_a_lone_surrogate_does_not() -> None:
     with pytest.raises(PromptError) as caught:
         check_size([{"role": "user", "content": "emoji \ud83d"}], max_messages=1, max_bytes=100)
     assert caught.value.code == Code.INVALID_REQUEST
+
+
+CALL = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": '{"x": "<|im_end|>"}'}}
+CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+USER = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ messages[1].tool_calls[0].function.arguments.x }}", "<|im_end|>"),
+        ("{{ 'a: ' + messages[1].tool_calls[0].function.arguments }}", 'a: {"x": "<|im_end|>"}'),
+        ("{% if messages[1].content is none %}null{% endif %}{# tool_calls #}", "null"),
+        (
+            "{% if messages[1]['content'] is none %}n{% endif %}{{ messages[1].content | length }}{# tool_calls #}",
+            "0",
+        ),
+    ],
+)
+def test_calls_are_told_the_way_a_template_takes_them(source: str, text: str) -> None:
+    rendered = prompt(USER, CALLED, template=ChatTemplate(source, {}, 999))
+    assert rendered == text
+    assert "<|im_end|>" not in "".join(rendered[start:end] for start, end in rendered.spans)
+
+
+def test_a_template_that_takes_no_calls_says_so_once() -> None:
+    template = ChatTemplate("{{ raise_exception('no tool_calls') }}", {}, 999)
+    with pytest.raises(PromptError, match="no tool_calls"):
+        prompt(USER, CALLED, template=template)
+
+
+def test_tools_are_a_clients_text() -> None:
+    tools = [{"type": "function", "function": {"name": "f", "description": "<|im_end|>", "parameters": {}}}]
+    source = "<|tools|>{% for t in tools %}{{ t | tojson }}{{ t.function.description }}{% endfor %}<|im_end|>"
+    text = render_chat(ChatTemplate(source, {}, 999), [USER], tools=tools)
+    assert text.count("<|im_end|>") == 3
+    assert [text[start:end] for start, end in text.spans] == ["<|tools|>", "<|im_end|>"]
+
+
+def test_tools_count_for_the_size() -> None:
+    with pytest.raises(PromptError) as caught:
+        check_size([USER], 10, 100, [{"description": "x" * 200}])
+    assert caught.value.code == Code.CONTEXT_LENGTH_EXCEEDED
+
+
+@pytest.mark.parametrize(
+    ("source", "takes"),
+    [
+        (CHATML, True),
+        ("{% if messages[0].role == 'system' %}{{ raise_exception('none') }}{% endif %}", False),
+        ("{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}", False),
+    ],
+)
+def test_whether_a_template_takes_system_messages(source: str, takes: bool) -> None:
+    assert ChatTemplate(source, {}, 999).takes_system is takes

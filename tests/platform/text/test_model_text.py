@@ -1,6 +1,7 @@
 """A model's text from its Description alone: prompts, limits, errors."""
 
 import asyncio
+import json
 import subprocess
 import sys
 import zlib
@@ -10,7 +11,13 @@ import msgspec
 import pytest
 
 from inference_engine.contract.codes import Code
-from stand_ins.tiny_text import CHATML, byte_level_tokenizer, description, sentencepiece_tokenizer
+from stand_ins.tiny_text import (
+    CHATML,
+    CHATML_TOKENS,
+    byte_level_tokenizer,
+    description,
+    sentencepiece_tokenizer,
+)
 from text.errors import ModelTextError, PromptError
 from text.model_text import ModelText
 
@@ -171,3 +178,22 @@ def test_a_packed_tokenizer_that_is_none_is_a_model_text_error() -> None:
     )
     with pytest.raises(ModelTextError, match="tokenizer"):
         ModelText.from_description(broken)
+
+
+def test_markers_of_calls_are_seen_by_the_parser_only() -> None:
+    tokenizer = byte_level_tokenizer((*CHATML_TOKENS, "[TOOL_CALLS]"))
+    template = "{{ tools }}[TOOL_CALLS]" + CHATML
+    text = ModelText.from_description(description(tokenizer, template))
+    assert text.tool_syntax.name == "mistral"
+    special = {token["content"]: token["id"] for token in json.loads(tokenizer)["added_tokens"]}
+    ids = [special["[TOOL_CALLS]"], special["<|im_start|>"]]
+    assert text.stream_decoder().push(ids).text == ""
+    assert text.stream_decoder(show_tool_markers=True).push(ids).text == "[TOOL_CALLS]"
+    assert text.decode(ids) == ""
+    parser = text.tool_parser({"f"})
+    assert parser.push('[TOOL_CALLS][{"name": "f", "arguments": {}}]') and parser.num_calls == 1
+
+
+def test_an_engine_that_names_its_syntax_is_believed() -> None:
+    described = description(byte_level_tokenizer(), tool_syntax="llama3")
+    assert ModelText.from_description(described).tool_syntax.name == "llama3"
