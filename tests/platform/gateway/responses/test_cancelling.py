@@ -1,7 +1,9 @@
 """A response is cancelled by whichever process makes it, asked by any other."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import redis
@@ -11,6 +13,8 @@ from gateway.responses import cancelling
 from gateway.responses.cancelling import CancelCalls
 from gateway.responses.running import Making, RunningResponses
 from gateway.runs.event_answer import EventOutput
+from servers_of_tests import RedisServer
+from tenants.errors import Denied
 
 Process = tuple[RunningResponses, CancelCalls]
 
@@ -66,3 +70,31 @@ async def test_another_tenants_and_an_unknown_one_are_nobodys(
     assert running.find("7", "resp_a") is not None
     assert await calls.cancel("7", "resp_a") is True
     await task
+
+
+async def test_processes_hear_each_other_again_after_redis_was_away(
+    redis_server: RedisServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cancelling, "FOUND_CEILING_S", 0.3)
+    layer = settings.CHANNEL_LAYERS["default"]
+    settings.CHANNEL_LAYERS = {"default": {**layer, "CONFIG": {"hosts": [redis_server.url]}}}
+    (running, calls), (_, others) = await _process(), await _process()
+    redis_server.kill()
+    task = asyncio.create_task(make(running))
+    with contextlib.suppress(Denied):
+        assert await others.cancel("7", "resp_a") is False
+    redis_server.start()
+    async with asyncio.timeout(20):
+        while not await _asked(others):
+            await asyncio.sleep(0.05)
+    await task
+    for each in (calls, others):
+        await each.stop()
+    await get_channel_layer().flush()
+
+
+async def _asked(calls: CancelCalls) -> bool:
+    try:
+        return await calls.cancel("7", "resp_a")
+    except Denied:
+        return False
