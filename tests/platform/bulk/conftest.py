@@ -1,21 +1,16 @@
 """Batches in the database, without workers: what they would do is called, and when is said."""
 
-import io
-import json
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from api_keys.models import ApiKey
 from api_keys.services import create_key
+from batch_rows import new_batch, running_batch
 from bulk import announcing
-from bulk.batches.validation import validate_batch
-from bulk.files.services import store_file
-from bulk.models import Batch, Purpose
+from bulk.models import Batch
 from tenants.models import Tenant
 from tenants.services import create_tenant
 
@@ -56,25 +51,6 @@ def make_batch(any_database: str, settings: Any, tmp_path: Path, announced: Any)
     }
 
     def make(key: ApiKey, num_lines: int, *, is_valid: bool = True) -> Batch:
-        content = io.BytesIO(b"".join(line(number) for number in range(num_lines)))
-        file = store_file(key.tenant_id, key.public_id, "in.jsonl", Purpose.BATCH, content)
-        batch = Batch.objects.create(
-            tenant=key.tenant,
-            api_key=key,
-            endpoint="/v1/chat/completions",
-            completion_window="24h",
-            input_file=file,
-            expires_at=timezone.now() + timedelta(hours=24),
-        )
-        if is_valid:
-            assert validate_batch(batch.pk)
-            batch.refresh_from_db()
-        return batch
+        return running_batch(key, num_lines) if is_valid else new_batch(key, num_lines)
 
     return make
-
-
-def line(number: int) -> bytes:
-    body = {"model": "m", "messages": []}
-    whole = {"custom_id": f"r{number}", "method": "POST", "url": "/v1/chat/completions", "body": body}
-    return json.dumps(whole).encode() + b"\n"

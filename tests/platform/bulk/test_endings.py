@@ -7,15 +7,15 @@ from typing import Any
 from django.utils import timezone
 
 from api_keys.models import ApiKey
+from batch_rows import end_lines
 from bulk.batches.charging import AGAIN, missing_charges
 from bulk.batches.finishing import finish_batch
 from bulk.batches.retrying import retry_failed
 from bulk.batches.services import cancel_batch
 from bulk.batches.validation import validate_batch
-from bulk.execution.claiming import Claim, claim_chunk, end_claim
+from bulk.execution.claiming import Claim, claim_chunk
 from bulk.execution.holding import take_hold
 from bulk.execution.keeping import Answer, write_answers
-from bulk.execution.line_results import answered
 from bulk.files.services import delete_file, purge_files
 from bulk.files.storage import pieces
 from bulk.models import Batch, BatchStatus, File, Line, LineState
@@ -26,15 +26,6 @@ def claimed(batch: Batch) -> Claim:
     claim = claim_chunk(batch.chunks.get(number=0).pk)
     assert claim is not None
     return claim
-
-
-def work(batch: Batch, *states: LineState) -> None:
-    """The first lines end so; the others are given back."""
-    claim = claimed(batch)
-    for line, state in zip(claim.lines, states, strict=False):
-        result = answered(batch.public_id, line.number, line.custom_id, "req", {})
-        write_answers([Answer(batch.pk, line.pk, claim.fence, state, result)])
-    end_claim(claim, None)
 
 
 def results(file: File | None) -> list[dict[str, Any]]:
@@ -52,7 +43,7 @@ def ended(batch: Batch) -> tuple[list[str], list[tuple[str, str | None]]]:
 def test_a_batch_whose_lines_are_all_done_is_completed(key: ApiKey, make_batch: Any) -> None:
     batch = make_batch(key, 3)
     assert not finish_batch(batch.pk)
-    work(batch, LineState.ANSWERED, LineState.FAILED, LineState.ANSWERED)
+    end_lines(batch, LineState.ANSWERED, LineState.FAILED, LineState.ANSWERED)
     assert finish_batch(batch.pk)
     assert ended(batch) == (["r0", "r2"], [("r1", None)])
     assert batch.status == BatchStatus.COMPLETED
@@ -61,7 +52,7 @@ def test_a_batch_whose_lines_are_all_done_is_completed(key: ApiKey, make_batch: 
 
 def test_lines_that_were_not_begun_in_time_have_expired(key: ApiKey, make_batch: Any) -> None:
     batch = make_batch(key, 3)
-    work(batch, LineState.ANSWERED)
+    end_lines(batch, LineState.ANSWERED)
     Batch.objects.filter(pk=batch.pk).update(expires_at=timezone.now())
     assert finish_batch(batch.pk)
     assert ended(batch) == (["r0"], [("r1", "batch_expired"), ("r2", "batch_expired")])
@@ -82,7 +73,7 @@ def test_nothing_is_put_together_while_a_worker_may_still_answer(key: ApiKey, ma
 
 def test_one_worker_at_a_time_puts_together(key: ApiKey, make_batch: Any) -> None:
     batch = make_batch(key, 1)
-    work(batch, LineState.ANSWERED)
+    end_lines(batch, LineState.ANSWERED)
     Batch.objects.filter(pk=batch.pk).update(status=BatchStatus.FINALIZING)
     assert take_hold(batch.pk, BatchStatus.FINALIZING)
     assert not finish_batch(batch.pk)
@@ -105,7 +96,7 @@ def test_a_batch_cancelled_before_it_began_has_no_files(key: ApiKey, make_batch:
 
 def test_failed_lines_are_run_again_in_a_batch_of_their_own(key: ApiKey, make_batch: Any) -> None:
     batch = make_batch(key, 4)
-    work(batch, *[LineState.ANSWERED, LineState.FAILED] * 2)
+    end_lines(batch, *[LineState.ANSWERED, LineState.FAILED] * 2)
     finish_batch(batch.pk)
     batch.refresh_from_db()
     again = retry_failed(batch, actor="user:olive")
@@ -119,7 +110,7 @@ def test_what_is_deleted_is_gone_when_nobody_reads_it_any_more(key: ApiKey, make
     delete_file(batch.input_file)
     assert purge_files() == 0, "an open batch reads it"
     assert b"".join(pieces(batch.input_file))
-    work(batch, LineState.ANSWERED)
+    end_lines(batch, LineState.ANSWERED)
     finish_batch(batch.pk)
     assert purge_files() == 1
     batch.input_file.refresh_from_db()
