@@ -1,5 +1,6 @@
 """WebSocket /v1/responses: from the messages of Channels to a LiveSocket."""
 
+import asyncio
 from typing import Any
 
 import structlog
@@ -30,6 +31,8 @@ class LiveConsumer(AsyncConsumer):
         self._gateway = gateway
         self._socket: LiveSocket | None = None
         self._watch: SocketWatch | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_given_up = False
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Without Channels' look at the database connections, which is a thread hop for each message."""
@@ -42,12 +45,19 @@ class LiveConsumer(AsyncConsumer):
                 raise StopConsumer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._task = asyncio.current_task()
         try:
             await super().__call__(scope, receive, send)
-        except OSError:
-            return  # the client went away while it was told something
+        except asyncio.CancelledError:
+            if not self._is_given_up:
+                raise
         finally:
             await self._leave()
+
+    def _give_up(self) -> None:
+        self._is_given_up = True
+        if self._task is not None:
+            self._task.cancel()
 
     async def _connect(self) -> None:
         try:
@@ -68,7 +78,7 @@ class LiveConsumer(AsyncConsumer):
         """Raises Denied."""
         opening = await opening_of(self.scope)
         services.sockets.check_room(opening.principal)
-        socket = LiveSocket(services, opening, self.base_send)
+        socket = LiveSocket(services, opening, self.base_send, self._give_up)
         services.sockets.add(socket)
         self._socket, self._watch = socket, services.sockets
         await self.base_send({"type": "websocket.accept", "subprotocol": opening.protocol})

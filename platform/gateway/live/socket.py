@@ -6,12 +6,15 @@ the watch closes the socket.
 """
 
 import asyncio
+import contextlib
 import secrets
 import time
+from collections.abc import Callable
 
 import structlog
 
 from fleet.cancelling import cancelled
+from fleet.failures import GenerationFailed
 from gateway.errors import internal_error
 from gateway.live.closing import CloseCode
 from gateway.live.handshake import Opening
@@ -39,7 +42,10 @@ CLEAN_UP_S = 3.0
 
 
 class LiveSocket:
-    def __init__(self, services: Services, opening: Opening, send: Send) -> None:
+    def __init__(
+        self, services: Services, opening: Opening, send: Send, give_up: Callable[[], object]
+    ) -> None:
+        """`give_up` ends the connection of a client that can't even be told goodbye."""
         self.principal = opening.principal
         self.address = opening.address
         self.opened_at = time.monotonic()
@@ -47,8 +53,10 @@ class LiveSocket:
         """When the oldest send that is still blocked began."""
         self._services = services
         self._send = send
+        self._give_up = give_up
         self._lanes: dict[str | None, Lane] = {}
         self.is_closing = False
+        self._is_closed = False
 
     # what the client says
 
@@ -116,8 +124,6 @@ class LiveSocket:
             await self.tell(
                 Denied(Code.CLIENT_GONE, "The response was cancelled before it began."), stream_id
             )
-        except OSError:
-            return  # the client is gone
         except Exception:
             log.exception("socket_request_broke", request_id=f"req_{job.number}")
             await self.tell(internal_error(), stream_id)
@@ -129,50 +135,60 @@ class LiveSocket:
         sink = SocketSink(self, message.stream_id)
         answer = await respond(self._services, caller, request, description, sink)
         if answer.failed_with is Code.SLOW_READER:
-            await self.close(CloseCode.SLOW_READER)
+            await self.close(CloseCode.SLOW_READER, Denied(Code.SLOW_READER, "The answers were not read."))
 
     # what the client is told
 
     async def send(self, data: bytes) -> None:
-        """Blocks while the client's connection is full. Raises OSError once it is gone."""
+        """Blocks while the client's connection is full. Raises GenerationFailed once nobody is there."""
+        if self._is_closed:
+            raise GenerationFailed(Code.CLIENT_GONE, "The socket is closed.")
         self.sending_since = self.sending_since or time.monotonic()
-        await self._send({"type": "websocket.send", "text": data.decode()})
+        try:
+            await self._send({"type": "websocket.send", "text": data.decode()})
+        except OSError:
+            self._is_closed = True
+            raise GenerationFailed(Code.CLIENT_GONE, "The client is gone.") from None
         self.sending_since = None
 
     async def tell(self, denied: Denied, stream_id: str | None = None) -> None:
-        await self.send(error_message(denied, stream_id))
+        """As far as somebody is there."""
+        with contextlib.suppress(GenerationFailed):
+            await self.send(error_message(denied, stream_id))
 
     # the end
 
-    async def close(self, code: CloseCode, reason: Denied | None = None) -> None:
+    async def close(self, code: CloseCode, reason: Denied) -> None:
         """The responses end with `reason`, each with its last events, as far as the client still reads."""
         if self.is_closing:
             return
         self.is_closing = True
+        own = asyncio.current_task()
+        others = [lane for lane in self._lanes.values() if lane.task is not own]
         for lane in self._lanes.values():
             lane.clear()
-            if reason is not None and lane.running is not None:
-                self._end(lane, lane.running, reason.code)
-        own = asyncio.current_task()
-        tasks = {lane.task for lane in self._lanes.values() if lane.task not in (None, own)}
-        if tasks and reason is not None:
+        for lane in others:
+            self._end(lane, reason.code)
+        tasks = {lane.task for lane in others if lane.task is not None}
+        if tasks:
             await asyncio.wait(tasks, timeout=LAST_WORDS_S)
         await self._say_goodbye(code, reason)
 
-    def _end(self, lane: Lane, job: Job, code: Code) -> None:
-        making = self._making(job)
-        if making is None or not making.end(code):
-            assert lane.task is not None
+    def _end(self, lane: Lane, code: Code) -> None:
+        making = None if lane.running is None else self._making(lane.running)
+        if (making is None or not making.end(code)) and lane.task is not None:
             lane.task.cancel()
 
-    async def _say_goodbye(self, code: CloseCode, reason: Denied | None) -> None:
+    async def _say_goodbye(self, code: CloseCode, reason: Denied) -> None:
         try:
             async with asyncio.timeout(LAST_WORDS_S):
-                if reason is not None:
-                    await self.tell(reason)
+                await self.tell(reason)
+                self._is_closed = True
                 await self._send({"type": "websocket.close", "code": int(code)})
-        except (TimeoutError, OSError, RuntimeError):
+        except (TimeoutError, OSError):
             log.info("socket_closed_unheard", code=int(code))
+            self._is_closed = True
+            self._give_up()
 
     async def gone(self) -> None:
         """The connection is closed: whatever is being made is given up."""

@@ -27,7 +27,15 @@ class GuardedSocketProtocol(WebSocketsSansIOProtocol):
 
     def on_task_complete(self, task: "asyncio.Task[None]") -> None:
         super().on_task_complete(task)
-        self._linger = self.loop.call_later(LINGER_S, self.transport.abort)
+        self._end_soon()
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._end_soon()
+
+    def _end_soon(self) -> None:
+        if self._linger is None:
+            self._linger = self.loop.call_later(LINGER_S, self.transport.abort)
 
     def handle_ping(self) -> None:
         """Who sends pings and reads no pongs would have us keep them all."""

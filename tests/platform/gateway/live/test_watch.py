@@ -30,6 +30,7 @@ class Wire:
         self.reads = asyncio.Event()
         self.reads.set()
         self.closed = asyncio.Event()
+        self.given_up = asyncio.Event()
 
     async def send(self, message: Any) -> None:
         await self.reads.wait()
@@ -47,7 +48,8 @@ async def watch(loop_store: redis.Redis, principal: Principal) -> AsyncIterator[
 
 def opened(watch: SocketWatch, principal: Principal) -> tuple[LiveSocket, Wire]:
     wire = Wire()
-    socket = LiveSocket(None, Opening(principal, None, "127.0.0.1"), wire.send)  # type: ignore[arg-type]
+    opening = Opening(principal, None, "127.0.0.1")
+    socket = LiveSocket(None, opening, wire.send, wire.given_up.set)  # type: ignore[arg-type]
     watch.add(socket)
     return socket, wire
 
@@ -87,19 +89,34 @@ async def test_an_old_socket_is_told_and_closed(watch: SocketWatch, principal: P
     assert "60 minutes" in wire.sent[-2]["text"]
 
 
-async def test_a_reader_that_never_reads_is_given_up(watch: SocketWatch, principal: Principal) -> None:
+async def stuck_socket(watch: SocketWatch, principal: Principal) -> tuple[Wire, "asyncio.Task[None]"]:
+    """It has been sending for too long, and the watch has seen it."""
     socket, wire = opened(watch, principal)
     wire.reads.clear()
-    stuck = asyncio.create_task(socket.send(b"{}"))
+    sending = asyncio.create_task(socket.send(b"{}"))
     await asyncio.sleep(0)
     assert socket.sending_since is not None
     socket.sending_since = time.monotonic() - watch_module.LONGEST_BLOCK_S - 1
     async with asyncio.timeout(CEILING_S):
         while not socket.is_closing:
             await asyncio.sleep(0.01)
+    return wire, sending
+
+
+async def test_a_reader_that_reads_again_is_told_why(watch: SocketWatch, principal: Principal) -> None:
+    wire, sending = await stuck_socket(watch, principal)
     wire.reads.set()
-    await stuck
+    await sending
     assert await closed_with(wire) == 4408
+    assert not wire.given_up.is_set()
+
+
+async def test_a_reader_that_never_reads_is_given_up(watch: SocketWatch, principal: Principal) -> None:
+    wire, sending = await stuck_socket(watch, principal)
+    async with asyncio.timeout(CEILING_S):
+        await wire.given_up.wait()
+    assert not wire.sent
+    sending.cancel()
 
 
 async def test_one_tenant_gets_half_of_the_sockets(
