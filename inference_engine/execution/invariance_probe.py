@@ -42,6 +42,15 @@ class RowwisePart:
     max_rows: int
     modules: list[nn.Module]
 
+    def buckets(self) -> list[int]:
+        """Row counts to probe, rising. Our own products have nothing to warm and no code that depends on more
+        rows than a few: of the large counts only the largest is tried."""
+        buckets = all_buckets(self.max_rows)
+        linears = [child for child in self.modules[0].modules() if isinstance(child, PackedLinear)]
+        if not linears or not all(linear.is_native for linear in linears):
+            return buckets
+        return sorted({*(count for count in buckets if count <= EXACT_UP_TO), buckets[-1]})
+
 
 @torch.inference_mode()
 def probe_model(module: Any, max_rows: int, max_sampled_rows: int, progress: Progress) -> ProbeReport:
@@ -85,7 +94,7 @@ def _part_name(module: nn.Module) -> str:
 
 def _probe_part(part: RowwisePart, dtype: torch.dtype, device: torch.device, report: ProbeReport) -> None:
     subject = part.modules[0]
-    buckets = all_buckets(part.max_rows)
+    buckets = part.buckets()
     rows = _fixed_rows(buckets[-1], part.width, dtype).to(device)
     varying = _varying_buckets(subject, rows, buckets)
     linears = [module for module in part.modules if isinstance(module, PackedLinear)]

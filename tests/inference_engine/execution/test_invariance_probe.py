@@ -9,6 +9,9 @@ from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.invariance_probe import probe_model, rowwise_parts
 from inference_engine.execution.linear import PackedLinear
 from inference_engine.execution.model_loading import LoadedModel, load_model
+from inference_engine.execution.native_products import has_native_products
+from inference_engine.execution.row_buckets import EXACT_UP_TO, all_buckets
+from requirements_of_tests import require
 from tiny_models import save_tiny_llama
 
 
@@ -88,3 +91,13 @@ def test_a_norm_that_looks_at_other_rows_is_reported(
     plain = norm.forward
     monkeypatch.setattr(norm, "forward", lambda self, x: plain(self, x) + x.mean() * 1e-6)
     assert any("RMSNorm" in name for name in probe_model(model.module, 20, 8, silent).varying)
+
+
+def test_of_our_own_products_the_large_counts_between_are_left_out(tmp_path: Path, compiler: Path) -> None:
+    require(has_native_products(), "this CPU multiplies no bf16, so oneDNN serves")
+    native = load_model(save_tiny_llama(tmp_path), torch.bfloat16, ReferenceBackend())
+    for part in rowwise_parts(native.module, 200, 8):
+        expected = all_buckets(200)
+        if "Linear" in part.name or "Mlp" in part.name:
+            expected = all_buckets(8) if part.max_rows == 8 else [*all_buckets(EXACT_UP_TO), 208]
+        assert part.buckets() == expected
