@@ -10,12 +10,12 @@ from inference_engine.serving.rehearsal import rehearse
 RunnerT = TypeVar("RunnerT", bound=ModelRunner)
 
 
-def load_warm(model_dir: Path, dtype: str, threads: int, **limits: int) -> ModelRunner:
+def load_warm(model_dir: Path, dtype: str, threads: int, **limits: Any) -> ModelRunner:
     """A runner whose every shape is warm."""
     return warm(ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
 
 
-def load_rehearsed(model_dir: Path, dtype: str, threads: int, **limits: int) -> ModelRunner:
+def load_rehearsed(model_dir: Path, dtype: str, threads: int, **limits: Any) -> ModelRunner:
     """A runner that has run full steps; other shapes may be cold where oneDNN multiplies."""
     return rehearsed(ModelRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
 
