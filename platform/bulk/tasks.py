@@ -36,8 +36,8 @@ def run(chunk_pk: int) -> None:
 
 
 def _finish_after(chunk_pk: int) -> None:
-    batch_pk = Chunk.objects.values_list("batch_id", flat=True).get(pk=chunk_pk)
-    if not Chunk.objects.filter(batch_id=batch_pk, is_done=False).exists():
+    batch_pk = Chunk.objects.filter(pk=chunk_pk).values_list("batch_id", flat=True).first()
+    if batch_pk is not None and not Chunk.objects.filter(batch_id=batch_pk, is_done=False).exists():
         announce_finish(batch_pk)
 
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
-from bulk.execution.claiming import Claim, claim_chunk, end_claim, renew_claim
+from bulk.execution.claiming import Claim, claim_chunk, close_chunk, end_claim, renew_claim
 from bulk.execution.database import in_database
 from bulk.execution.keeping import Keeper
 from bulk.execution.line_run import LineRunner, NotNow
@@ -18,7 +18,7 @@ from gateway.services import Services
 
 log = structlog.get_logger(__name__)
 
-BEGINS_WITHIN_S = 30.0
+BEGINS_WITHIN_S = 10.0
 """Attempts begin within this time; what has to wait for longer goes back to the database."""
 LONGEST_PAUSE_S = 60.0
 RENEWALS_A_LEASE = 3
@@ -28,7 +28,7 @@ async def run_chunk(services: Services, keeper: Keeper, chunk_pk: int) -> bool:
     """Whether the chunk is done. Nothing happens if others are at it. Raises StorageUnavailable."""
     claim = await in_database(claim_chunk, chunk_pk)
     if claim is None:
-        return False
+        return await in_database(close_chunk, chunk_pk)
     not_before: datetime | None = None
     try:
         path = await asyncio.to_thread(local_path, claim.input_file)

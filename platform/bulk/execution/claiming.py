@@ -82,12 +82,19 @@ def renew_claim(claim: Claim) -> bool:
 def end_claim(claim: Claim, not_before: datetime | None) -> bool:
     """Give back what wasn't finished. Whether the chunk is done."""
     _mine(claim).update(state=LineState.WAITING, lease_until=None)
-    is_done = not Line.objects.filter(chunk_id=claim.chunk_pk, state__in=UNFINISHED).exists()
-    others = Line.objects.filter(chunk_id=claim.chunk_pk, state=LineState.CLAIMED)
-    if is_done or not others.exists():
-        end = {"is_done": is_done, "taken_until": None, "not_before": not_before}
-        Chunk.objects.filter(pk=claim.chunk_pk).update(**end)
-    return is_done
+    if close_chunk(claim.chunk_pk):
+        return True
+    if not Line.objects.filter(chunk_id=claim.chunk_pk, state=LineState.CLAIMED).exists():
+        Chunk.objects.filter(pk=claim.chunk_pk).update(taken_until=None, not_before=not_before)
+    return False
+
+
+def close_chunk(chunk_pk: int) -> bool:
+    """Whether it is done, also where a worker answered all of it and died before it could say so."""
+    if Line.objects.filter(chunk_id=chunk_pk, state__in=UNFINISHED).exists():
+        return False
+    Chunk.objects.filter(pk=chunk_pk).update(is_done=True, taken_until=None)
+    return True
 
 
 def count_fault(claim: Claim, line: ClaimedLine) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from api_keys.models import ApiKey
-from bulk.execution.claiming import Claim, claim_chunk, end_claim, renew_claim
+from bulk.execution.claiming import Claim, claim_chunk, close_chunk, end_claim, renew_claim
 from bulk.execution.keeping import Answer, write_answers
 from bulk.models import Batch, BatchStatus, Line, LineState
 
@@ -92,3 +92,13 @@ def test_a_claim_on_a_cancelled_batch_is_told_to_stop(key: ApiKey, make_batch: A
     assert write_answers(answers(claim, "kept", slice(1))) == [True]
     end_claim(claim, None)
     assert claim_chunk(claim.chunk_pk) is None
+
+
+def test_a_chunk_whose_worker_died_after_its_last_answer_is_done(key: ApiKey, make_batch: Any) -> None:
+    batch = make_batch(key, 3)
+    claim = claimed(batch)
+    assert not close_chunk(claim.chunk_pk)
+    write_answers(answers(claim, "one"))
+    assert claim_chunk(claim.chunk_pk) is None
+    assert close_chunk(claim.chunk_pk)
+    assert batch.chunks.get().is_done
