@@ -10,11 +10,9 @@ import time
 from admission.admission import Admission
 from bulk.execution.claiming import Claim, ClaimedLine
 from bulk.execution.keeping import Answer, Keeper
+from bulk.execution.line_answers import Asked
 from bulk.execution.line_results import answered
 from bulk.models import LineState
-from gateway.completions.best_of import best_of
-from gateway.orders.order import Order
-from gateway.runs.answer import AnswerFormat, Collected
 from gateway.runs.choice import Choice, Piece
 from gateway.runs.run import Run
 from usage.models import Ending, Source
@@ -29,17 +27,10 @@ class ClaimOvertaken(Exception):
 
 class LineOutput:
     def __init__(
-        self,
-        claim: Claim,
-        line: ClaimedLine,
-        request_id: str,
-        answer: AnswerFormat,
-        order: Order,
-        keeper: Keeper,
+        self, claim: Claim, line: ClaimedLine, request_id: str, asked: Asked, keeper: Keeper
     ) -> None:
         self._claim, self._line, self._request_id = claim, line, request_id
-        self._answer, self._order, self._keeper = answer, order, keeper
-        self._collected: list[Collected] = []
+        self._answer, self._order, self._keeper = asked.answer, asked.order, keeper
 
     async def admitted(self, admission: Admission) -> None:
         self._admission = admission
@@ -48,17 +39,16 @@ class LineOutput:
 
     async def begin(self, run: Run) -> None:
         self._run = run
-        self._collected = [Collected(choice, choice.index) for choice in run.choices]
+        self._answer.begin(run.choices)
 
     async def emit(self, choice: Choice, piece: Piece) -> None:
-        self._collected[choice.index].add(piece)
-        if all(one.choice.finish_reason is not None for one in self._collected):
+        self._answer.take(choice, piece)
+        if all(one.finish_reason is not None for one in self._run.choices):
             await self._keep()
 
     async def _keep(self) -> None:
         """Raises ClaimOvertaken."""
-        usage = self._run.usage()
-        body = self._answer.whole(best_of(self._collected, self._order), usage)
+        body = self._answer.whole(self._run)
         tokens = {
             "prompt_tokens": sum(choice.prompt_tokens for choice in self._run.choices),
             "cached_tokens": sum(choice.cached_tokens for choice in self._run.choices),

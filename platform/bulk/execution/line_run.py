@@ -2,49 +2,33 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 from django.utils import timezone
 
 from api_keys.authentication import principal_for
-from api_keys.principal import Principal
 from api_keys.scopes import Scope
 from bulk.batches.input_lines import read_line
 from bulk.execution.claiming import Claim, ClaimedLine, count_fault
 from bulk.execution.database import in_database
 from bulk.execution.keeping import Answer, Keeper
+from bulk.execution.line_answers import READERS
 from bulk.execution.line_output import ClaimOvertaken, LineOutput
 from bulk.execution.line_results import failed
 from bulk.execution.waiting import Wait, wait_after
 from bulk.models import LineState
 from bulk.public_ids import request_id
-from gateway.chat.endpoint import chat_order
-from gateway.chat.format import ChatFormat
-from gateway.completions.endpoint import completion_order
-from gateway.completions.format import CompletionFormat
 from gateway.errors import internal_error
-from gateway.orders.order import Order
-from gateway.runs.journey import Caller, FormatMaker, travel
+from gateway.runs.journey import Caller, travel
 from gateway.services import Services
-from inference_engine.contract.codes import Code
-from inference_engine.contract.events import Description
 from tenants.errors import Denied
 
 log = structlog.get_logger(__name__)
 
-BULK_TIER = "flex"
 READ_AT_ONCE = 4
 """Lines of a claim that are in memory as bytes: one may have megabytes."""
-
-OrderMaker = Callable[[Services, Principal, bytes], Awaitable[tuple[Order, Description]]]
-
-ENDPOINTS: dict[str, tuple[OrderMaker, FormatMaker]] = {
-    "/v1/chat/completions": (chat_order, ChatFormat),
-    "/v1/completions": (completion_order, CompletionFormat),
-}
 
 
 class NotNow(Exception):
@@ -112,16 +96,14 @@ class LineRunner:
 
     async def _travel(self, line: ClaimedLine, name: str) -> None:
         claim = self.claim
-        make_order, make_format = ENDPOINTS[claim.endpoint]
         principal = await principal_for(claim.key_id, Scope.BATCH)
         async with self._reading:
             body = read_line(await asyncio.to_thread(self._read, line)).body
-            asked, description = await make_order(self.services, principal, bytes(body))
-        order = _as_bulk(asked)
-        text = await self.services.texts.get(description)
-        answer = make_format(name.removeprefix("req_"), order, description.fingerprint, text)
-        output = LineOutput(claim, line, name, answer, order, self.keeper)
-        await travel(self.services, Caller(principal, name, claim.address), order, description, output)
+            read = READERS[claim.endpoint]
+            asked = await read(self.services, principal, bytes(body), name.removeprefix("req_"))
+        output = LineOutput(claim, line, name, asked, self.keeper)
+        caller = Caller(principal, name, claim.address)
+        await travel(self.services, caller, asked.order, asked.description, output)
 
     def _read(self, line: ClaimedLine) -> bytes:
         with open(self.path, "rb") as content:
@@ -136,11 +118,3 @@ class LineRunner:
     def _request_id(self, line: ClaimedLine, attempt: int) -> str:
         name = request_id(self.claim.batch_id, line.number, self.claim.fence)
         return f"{name}_{attempt}" if attempt else name
-
-
-def _as_bulk(order: Order) -> Order:
-    """Raises Denied."""
-    if order.stream:
-        message = "'stream' makes no sense in a batch; it may only be false."
-        raise Denied(Code.UNSUPPORTED_PARAMETER, message, param="stream")
-    return replace(order, service_tier=BULK_TIER)

@@ -56,6 +56,18 @@ def test_text_completions_and_the_list(alice: BatchClient) -> None:
     assert batch.id not in [each.id for each in older.data]
 
 
+def test_responses_are_in_the_output_and_kept_nowhere_else(alice: BatchClient) -> None:
+    body = {"model": alice.model, "input": "Say hello.", "max_output_tokens": 3}
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/responses", "body": body}
+    batch = alice.ended(alice.start([line], endpoint="/v1/responses"))
+    (result,) = alice.results(batch.output_file_id)
+    answer = result["response"]["body"]
+    assert (answer["object"], answer["store"], answer["usage"]["output_tokens"]) == ("response", False, 3)
+    assert answer["output"][0]["content"][0]["type"] == "output_text"
+    with pytest.raises(openai.NotFoundError):
+        alice.api.responses.retrieve(answer["id"])
+
+
 def test_lines_that_cant_be_served_are_in_the_error_file_and_the_rest_is_answered(alice: BatchClient) -> None:
     lines = [
         chat_line("good", alice.model, max_tokens=2),
