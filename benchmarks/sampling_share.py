@@ -20,6 +20,7 @@ NUM_STEPS = 24
 PROSE = """The lighthouse keeper had counted ships for forty years before one of them counted him. It was a
 grey morning, and the fog lay so thick upon the water that the bell had been ringing since midnight. He wrote
 the date in his book, then the wind, then the height of the tide, as his father had done before him. """
+PENALTIES = {"frequency_penalty": 0.2, "presence_penalty": 0.1, "repetition_penalty": 1.1}
 MIXED: list[dict[str, Any]] = [
     {"temperature": 0.0},
     {"temperature": 1.0},
@@ -40,15 +41,14 @@ def measure(runner: Any, prompt_ids: list[int]) -> dict[str, float]:
 
     scheduler = scheduler_for(runner)
     for number in range(NUM_ROWS):
-        penalties = {"frequency_penalty": 0.2, "presence_penalty": 0.1, "repetition_penalty": 1.1}
-        sampling = SamplingParams(
-            seed=number, max_tokens=400, ignore_eos=True, **MIXED[number % len(MIXED)], **penalties
-        )
+        mixed = MIXED[number % len(MIXED)] | PENALTIES
+        sampling = SamplingParams(seed=number, max_tokens=400, ignore_eos=True, **mixed)
         prompt = prompt_ids[number : number + PROMPT_TOKENS]
         scheduler.add(Generate(request_id=str(number), prompt_ids=prompt, sampling=sampling, tenant_id="a"))
     steps: list[tuple[float, float]] = []
     while len(steps) < NUM_STEPS:
         plan = scheduler.plan()
+        assert plan is not None
         started = time.perf_counter()
         result = runner.run(plan)
         seconds = time.perf_counter() - started

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -20,5 +21,5 @@ class TimedRunner(ModelRunner):
         return logits
 
 
-def load_timed(model_dir: Path, dtype: str, threads: int, **limits: int) -> TimedRunner:
+def load_timed(model_dir: Path, dtype: str, threads: int, **limits: Any) -> TimedRunner:
     return warm(TimedRunner.load(model_dir, dtype=dtype, threads=threads, **limits))
