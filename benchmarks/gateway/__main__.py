@@ -2,8 +2,8 @@
 
     make bench-gateway
 
-Everything shares this machine, nothing is pinned, and the client has the same nice level as the rest. The last
-line is one JSON object.
+Everything shares this machine, nothing is pinned, and the client has the same nice level as the rest. The
+last line is one JSON object.
 """
 
 import argparse

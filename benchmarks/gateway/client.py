@@ -9,6 +9,7 @@ import re
 import time
 from array import array
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 PIECE = b'"delta":{"content":'
 END = b"data: [DONE]\n\n"
@@ -46,14 +47,17 @@ class Stream:
 
     def longest_gap_s(self, since: float, until: float) -> float:
         at = [time for time in self.arrivals if since <= time <= until]
-        return max((later - sooner for sooner, later in zip(at, at[1:], strict=False)), default=0.0)
+        return max((later - sooner for sooner, later in pairwise(at)), default=0.0)
 
 
 class Client(asyncio.Protocol):
     def __init__(self, request: bytes) -> None:
         self.stream = Stream()
         self._request = request
-        self.done: asyncio.Future[Stream] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[Stream] = loop.create_future()
+        self.flows: asyncio.Future[None] = loop.create_future()
+        """Content has come, or the stream has ended."""
         self._tail = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -71,6 +75,7 @@ class Client(asyncio.Protocol):
             stream.arrivals.append(time.monotonic())
             if stream.first_at is None:
                 stream.first_at = stream.arrivals[0]
+                self.flows.set_result(None)
         self._tail = data[-_TAIL:] if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
         if END in self._tail or stream.status != 200:
             if found := _TOKENS.search(self._tail):
@@ -78,6 +83,8 @@ class Client(asyncio.Protocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.flows.done():
+            self.flows.set_result(None)
         if not self.done.done():
             self.done.set_result(self.stream)
 

@@ -12,7 +12,6 @@ from benchmarks.gateway.installation import Installation
 NUM_STREAMS = 200
 GATE = "octavo_gate_seconds"
 SHORT = 16
-POLL_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,7 @@ async def relay(octavo: Installation, model: str, tokens_each: int) -> Relay:
         octavo.cpu_s(model),
         load.num_pieces(),
     )
-    while not any(client.done.done() for client in load.clients):
-        await asyncio.sleep(POLL_S)
+    await asyncio.wait([client.done for client in load.clients], return_when=asyncio.FIRST_COMPLETED)
     took = time.monotonic() - begun
     cpu, engine = octavo.cpu_s("gateway") - cpu, octavo.cpu_s(model) - engine
     pieces = load.num_pieces() - pieces
@@ -131,8 +129,7 @@ def _text(num_bytes: int) -> str:
 async def _open(load: Load, works: Sequence[Work]) -> None:
     """Until all of them flow."""
     await asyncio.gather(*(load.open(work) for work in works))
-    while any(client.stream.first_at is None and not client.done.done() for client in load.clients):
-        await asyncio.sleep(POLL_S)
+    await asyncio.gather(*(client.flows for client in load.clients))
 
 
 async def _finished(clients: Sequence[Client]) -> list[Stream]:

@@ -10,7 +10,7 @@ from typing import Any
 import redis
 import structlog
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.core.exceptions import PermissionDenied
 from django.dispatch import receiver
@@ -31,23 +31,17 @@ MAX_FAILURES_OF_ADDRESS = 50
 class LockoutBackend(ModelBackend):
     """Names and passwords as Django keeps them, for whoever isn't locked out."""
 
-    def authenticate(
-        self,
-        request: HttpRequest | None,
-        username: str | None = None,
-        password: str | None = None,
-        **more: Any,
-    ) -> AbstractBaseUser | None:
+    def authenticate(self, request: HttpRequest | None, **credentials: Any) -> User | None:  # type: ignore[override]
         """Raises PermissionDenied, after which nobody else is asked."""
-        if request is not None and is_locked(_address(request), username or ""):
+        if request is not None and is_locked(_address(request), str(credentials.get("username", ""))):
             request.is_locked_out = True  # type: ignore[attr-defined]  # audit/logins.py writes no more rows
             raise PermissionDenied("Too many failed logins.")
-        return super().authenticate(request, username, password, **more)
+        return super().authenticate(request, **credentials)
 
 
 def is_locked(address: str, name: str) -> bool:
     try:
-        counts = [int(found or 0) for found in blocking_redis().mget(_keys(address, name))]  # type: ignore[union-attr]
+        counts = [int(found or 0) for found in blocking_redis().mget(_keys(address, name))]
     except redis.RedisError as error:
         log.warning("failed_logins_not_read", error=str(error))
         return False

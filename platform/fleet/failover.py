@@ -1,7 +1,7 @@
 """A request outlives its engine: another one of equal numbers goes on where the first broke off.
 
 The prompt and every token that had arrived are sent to it, with a higher attempt number; the reader sees one
-stream without a gap. Positions, penalties, seeds and grammars count replayed tokens: it is the same stream, too.
+stream without a gap, and the same one: positions, penalties, seeds and grammars count replayed tokens.
 """
 
 import contextlib

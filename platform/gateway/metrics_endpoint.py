@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus: with OCTAVO_METRICS_TOKEN as a bearer token, or, where none is set, from loopback."""
+"""GET /metrics, for Prometheus: OCTAVO_METRICS_TOKEN as a bearer token, or, without one, from loopback."""
 
 import secrets
 from ipaddress import ip_address

@@ -1,8 +1,7 @@
 """The configuration file's typed schema: tenants, each with its policy, its limits and what its keys may do.
 
-What an entry doesn't name stays as it is; null takes a restriction away. A tenant's `limits`, where given, are
-all of its own and of its models, a key's all of that key: others are cleared. Keys are made elsewhere, for
-their secrets are drawn.
+What an entry doesn't name stays; null takes a restriction away. A tenant's `limits`, where given, are all of
+its own and its models' limits, a key's all of that key: others are cleared. Keys are made elsewhere.
 """
 
 from typing import Annotated, Literal

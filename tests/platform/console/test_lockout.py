@@ -1,6 +1,7 @@
 """Guessing passwords: after a few tries the right one is of no use for a while; the trail does not grow."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 import redis
@@ -15,7 +16,8 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def alice(transactional_db: None, store: redis.Redis) -> User:
+def alice(transactional_db: None, store: redis.Redis, settings: Any) -> User:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # a real one takes its time
     for key in store.scan_iter("octavo:{logins}:*"):
         store.delete(key)
     return User.objects.create_superuser("alice", password=PASSWORD)
