@@ -225,7 +225,7 @@ def test_rows_sampled_stay_within_the_places_there_are(bench: Bench) -> None:
         most = max(most, sum(chunk.num_sampled for chunk in plan.chunks))
         return run(plan)
 
-    harness.runner.run = counted  # type: ignore[method-assign]
+    harness.runner.run = counted
     for _ in range(10):
         harness.add(bench.prompt(), max_tokens=30, num_draft_tokens=NUM_DRAFTS)
     harness.run()
