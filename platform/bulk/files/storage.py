@@ -6,12 +6,12 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import structlog
 from django.conf import settings
 from django.core.files import File as DjangoFile
-from django.core.files.storage import Storage, storages
+from django.core.files.storage import FileSystemStorage, Storage, storages
 
 from bulk.models import File
 
@@ -62,8 +62,8 @@ def local_path(file: File) -> Path:
 
     Raises StorageUnavailable.
     """
-    storage: Any = files_storage()
-    with contextlib.suppress(NotImplementedError):
+    storage = files_storage()
+    if isinstance(storage, FileSystemStorage):
         return Path(storage.path(file.storage_name))
     copy = copies_folder() / file.public_id
     if not copy.exists():
