@@ -200,7 +200,7 @@ def test_structured_parse(client: openai.OpenAI, real_service: Service) -> None:
 
 
 def test_tools_and_a_format_give_one_of_the_two(client: openai.OpenAI, real_service: Service) -> None:
-    for seed in range(3):
+    for seed in range(2):
         completion = client.chat.completions.parse(
             model=real_service.model,
             messages=QUESTION,
