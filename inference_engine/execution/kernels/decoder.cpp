@@ -74,14 +74,17 @@ class Rows {
     });
   }
 
-  void rotate_heads(const bf16* cos, const bf16* signed_sin, const int64_t* positions) {
+  // Queries and keys in place; then the row's key and value go into their blocks.
+  void rotate_and_write(const bf16* cos, const bf16* signed_sin, const int64_t* positions, const KvWriter& blocks) {
     const int64_t row_size = heads_.stride(0);
     bf16* heads = mutable_bits(heads_);
     at::parallel_for(0, num_, kRowwiseGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row)
+      for (int64_t row = begin; row < end; ++row) {
         for (int64_t head = 0; head < num_heads_ + num_kv_heads_; ++head)
           rotate(cos + positions[row] * dim_, signed_sin + positions[row] * dim_, dim_,
                  heads + row * row_size + head * dim_);
+        blocks.write(row);
+      }
     });
   }
 
@@ -147,8 +150,8 @@ at::Tensor decode_layers(
     const Weight gate_up = weight_of(parts[4], width, 2 * inner);
     rows.normalise(norm_of(parts[0], width), eps, qkv.is_int8);
     rows.project_heads(qkv);
-    rows.rotate_heads(bits(cos), bits(signed_sin), row_positions);
-    write_kv(keys[layer], values[layer], new_keys, new_values, slot_mapping);
+    const KvWriter blocks(keys[layer], values[layer], new_keys, new_values, slot_mapping);
+    rows.rotate_and_write(bits(cos), bits(signed_sin), row_positions, blocks);
     attend_paged(keys[layer], values[layer], queries, positions, sequence_of_row, block_table,
                  {static_cast<float>(scale), windows[layer]}, rows.attended());
     rows.add_output(weight_of(parts[2], num_heads * dim, width));

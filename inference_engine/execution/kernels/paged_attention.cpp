@@ -378,31 +378,6 @@ void attend_items(const Layer& layer, const Items& items, const at::Tensor& quer
   });
 }
 
-template <typename T>
-void write_rows(at::Tensor& keys, at::Tensor& values, const at::Tensor& key, const at::Tensor& value,
-                const at::Tensor& slot_mapping) {
-  const int64_t num_heads = keys.size(1), dim = key.size(2), padded_dim = values.size(3);
-  constexpr int64_t pair = kPair<T>;
-  const auto* slots = slot_mapping.const_data_ptr<int64_t>();
-  at::parallel_for(0, key.size(0), 8, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      if (slots[row] < 0) continue;
-      const int64_t block = slots[row] / kTile, token = slots[row] % kTile;
-      TORCH_CHECK(block < keys.size(0), "slot ", slots[row], " lies outside the pool");
-      for (int64_t head = 0; head < num_heads; ++head) {
-        const T* k = static_cast<const T*>(key.const_data_ptr()) + row * key.stride(0) + head * key.stride(1);
-        const T* v = static_cast<const T*>(value.const_data_ptr()) + row * value.stride(0) + head * value.stride(1);
-        const int64_t part = block * num_heads + head;
-        T* k_out = static_cast<T*>(keys.mutable_data_ptr()) + part * dim * kTile + token * pair;
-        T* v_out = static_cast<T*>(values.mutable_data_ptr()) + part * kTile * padded_dim +
-            token / pair * padded_dim * pair + token % pair;
-        for (int64_t d = 0; d < dim; d += pair) std::memcpy(k_out + d * kTile, k + d, sizeof(T) * pair);
-        for (int64_t d = 0; d < dim; ++d) v_out[d * pair] = v[d];
-      }
-    }
-  });
-}
-
 int64_t head_dim(const at::Tensor& keys) {
   return keys.size(2) * (keys.scalar_type() == at::kFloat ? kPair<float> : kPair<bf16>);
 }
@@ -415,14 +390,47 @@ void check_rows(const at::Tensor& rows, const at::Tensor& keys, const char* name
 
 }  // namespace
 
-void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
-              const at::Tensor& slot_mapping) {
+KvWriter::KvWriter(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
+                   const at::Tensor& slot_mapping)
+    : is_float_(keys.scalar_type() == at::kFloat), num_blocks_(keys.size(0)), num_heads_(keys.size(1)),
+      dim_(head_dim(keys)), padded_dim_(values.size(3)), keys_(keys.mutable_data_ptr()),
+      values_(values.mutable_data_ptr()), key_(key.const_data_ptr()), value_(value.const_data_ptr()),
+      key_strides_{key.stride(0), key.stride(1)}, value_strides_{value.stride(0), value.stride(1)},
+      slots_(slot_mapping.const_data_ptr<int64_t>()) {
   check_rows(key, keys, "key");
   check_rows(value, keys, "value");
   TORCH_CHECK(key.size(1) == keys.size(1) && value.size(1) == keys.size(1), "key and value need one row a KV head");
-  TORCH_CHECK(slot_mapping.is_contiguous() && key.size(0) == slot_mapping.size(0) && value.size(0) == key.size(0), "one slot for each row");
-  if (keys.scalar_type() == at::kFloat) return write_rows<float>(keys, values, key, value, slot_mapping);
-  write_rows<bf16>(keys, values, key, value, slot_mapping);
+  TORCH_CHECK(slot_mapping.is_contiguous() && key.size(0) == slot_mapping.size(0) && value.size(0) == key.size(0),
+              "one slot for each row");
+}
+
+template <typename T>
+void KvWriter::write_as(int64_t row) const {
+  constexpr int64_t pair = kPair<T>;
+  const int64_t block = slots_[row] / kTile, token = slots_[row] % kTile;
+  TORCH_CHECK(block < num_blocks_, "slot ", slots_[row], " lies outside the pool");
+  for (int64_t head = 0; head < num_heads_; ++head) {
+    const T* k = static_cast<const T*>(key_) + row * key_strides_[0] + head * key_strides_[1];
+    const T* v = static_cast<const T*>(value_) + row * value_strides_[0] + head * value_strides_[1];
+    const int64_t part = block * num_heads_ + head;
+    T* k_out = static_cast<T*>(keys_) + part * dim_ * kTile + token * pair;
+    T* v_out = static_cast<T*>(values_) + part * kTile * padded_dim_ + token / pair * padded_dim_ * pair + token % pair;
+    for (int64_t d = 0; d < dim_; d += pair) std::memcpy(k_out + d * kTile, k + d, sizeof(T) * pair);
+    for (int64_t d = 0; d < dim_; ++d) v_out[d * pair] = v[d];
+  }
+}
+
+void KvWriter::write(int64_t row) const {
+  if (slots_[row] < 0) return;
+  is_float_ ? write_as<float>(row) : write_as<bf16>(row);
+}
+
+void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
+              const at::Tensor& slot_mapping) {
+  const KvWriter writer(keys, values, key, value, slot_mapping);
+  at::parallel_for(0, key.size(0), 8, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) writer.write(row);
+  });
 }
 
 void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query, const at::Tensor& positions,

@@ -8,6 +8,25 @@
 
 namespace octavo {
 
+// Puts rows of key and value [T, K, D] into the slots that they belong to; slot -1 is skipped.
+class KvWriter {
+ public:
+  KvWriter(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
+           const at::Tensor& slot_mapping);  // what all of them refer to outlives the writer
+  void write(int64_t row) const;             // different rows may be written by different threads
+
+ private:
+  template <typename T>
+  void write_as(int64_t row) const;
+
+  bool is_float_;
+  int64_t num_blocks_, num_heads_, dim_, padded_dim_;
+  void *keys_, *values_;
+  const void *key_, *value_;
+  int64_t key_strides_[2], value_strides_[2];
+  const int64_t* slots_;
+};
+
 void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
               const at::Tensor& slot_mapping);
 
