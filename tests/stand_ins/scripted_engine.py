@@ -192,11 +192,15 @@ class ScriptedEngine:
                 self._finished(running.pop(message.request_id), FinishReason.ABORTED, Code.CLIENT_GONE)
             )
         elif type(message) is Generate and self.refuse_with is not None:
-            outbox.append(
-                Refused(request_id=message.request_id, code=self.refuse_with, message="as scripted")
+            refused = Refused(
+                request_id=message.request_id,
+                attempt=message.attempt,
+                code=self.refuse_with,
+                message="as scripted",
             )
+            outbox.append(refused)
         elif type(message) is Generate:
-            running[message.request_id] = Running(message)
+            running[message.request_id] = Running(message, len(message.output_ids))
             outbox.append(
                 Accepted(
                     request_id=message.request_id,
