@@ -31,6 +31,8 @@ NUM_CHATS = 8
 MAX_GAP_RATIO = 1.5
 IDLE_S = 20.0
 ENGINE = ("--num-blocks", "3000", "--max-running", "64")
+FAKE = ("--fake", "--fake-step-ms", "8", "--fake-token-us", "300")
+"""Steps that take as long as their tokens make them, about as the real engine's on two cores."""
 
 
 class Chats:
@@ -103,23 +105,23 @@ def done(client: BatchClient, batch: Batch) -> int:
     return 0 if counts is None else counts.completed + counts.failed
 
 
-def faults(stack: Stack) -> dict[str, Callable[[], None]]:
+def faults(stack: Stack, flags: tuple[str, ...]) -> dict[str, Callable[[], None]]:
     def engine() -> None:
         stack.signal("engine", signal.SIGKILL)
-        stack.start_engine(*ENGINE)
+        stack.start_engine(*flags)
 
     return {"worker": lambda: stack.kill_bulk("worker"), "redis": stack.redis.restart, "engine": engine}
 
 
-def run_faults(stack: Stack, client: BatchClient, batch: Batch, num_lines: int) -> list[str]:
+def run_faults(client: BatchClient, batch: Batch, num_lines: int, flags: tuple[str, ...]) -> list[str]:
     """One after the other, as the batch goes on."""
-    begun = done(client, batch)
-    for number, (name, break_it) in enumerate(faults(stack).items(), start=1):
+    begun, things = done(client, batch), faults(client.stack, flags)
+    for number, (name, break_it) in enumerate(things.items(), start=1):
         due = begun + number * (num_lines - begun) // 4
         wait_until(lambda due=due: done(client, batch) >= due, f"{due} lines", 1800)
         print(f"{done(client, batch)} lines done; now {name} is killed", flush=True)
         break_it()
-    return list(faults(stack))
+    return list(things)
 
 
 def check(client: BatchClient, batch: Batch, lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -154,9 +156,13 @@ def soak(stack: Stack, options: argparse.Namespace) -> dict[str, Any]:
     report["gap_ratio"] = round(report["beside_batch"]["p99_ms"] / report["idle"]["p99_ms"], 2)
     print(json.dumps(report), flush=True)
     if not options.no_faults:
-        report["killed"] = run_faults(stack, client, batch, len(lines))
+        report["killed"] = run_faults(client, batch, len(lines), engine_flags(options))
     report["batch"] = check(client, batch, lines)
     return report
+
+
+def engine_flags(options: argparse.Namespace) -> tuple[str, ...]:
+    return (*ENGINE, *FAKE) if options.fake else ENGINE
 
 
 def is_good(report: dict[str, Any]) -> bool:
@@ -174,6 +180,9 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=IDLE_S, help="of chats, alone and beside the batch")
     parser.add_argument("--no-faults", action="store_true")
+    parser.add_argument(
+        "--fake", action="store_true", help="an engine that only waits as long as one would work"
+    )
     options = parser.parse_args()
     server = find_redis_server()
     assert server is not None
@@ -182,7 +191,7 @@ def main() -> int:
         stack.redis = RedisServer(server, stack.home, durable=True)
         try:
             stack.prepare()
-            stack.start_engine(*ENGINE)
+            stack.start_engine(*engine_flags(options))
             stack.start_ledger_writer()
             stack.start_gateway()
             stack.start_bulk()
