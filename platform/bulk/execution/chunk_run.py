@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.conf import settings
@@ -43,10 +44,9 @@ async def _run_lines(claim: Claim, runner: LineRunner) -> datetime | None:
     """When what couldn't begin may try again."""
     tasks = [asyncio.create_task(runner.run(line)) for line in claim.lines]
     renewing = asyncio.create_task(_renew_until_ended(claim))
+    until: list[asyncio.Task[Any]] = [renewing, asyncio.create_task(asyncio.wait(tasks))]
     try:
-        await asyncio.wait(
-            [asyncio.gather(*tasks, return_exceptions=True), renewing], return_when="FIRST_COMPLETED"
-        )
+        await asyncio.wait(until, return_when=asyncio.FIRST_COMPLETED)
     finally:
         renewing.cancel()
         for task in tasks:

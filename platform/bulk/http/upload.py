@@ -49,7 +49,7 @@ def read_form(request: HttpRequest, tenant_id: int) -> Form:
 def _tell_length(request: HttpRequest) -> None:
     """Django takes a form that came without a length for an empty one. All of it is here by now."""
     if not request.META.get("CONTENT_LENGTH"):
-        stream: IO[bytes] = request._stream  # type: ignore[attr-defined]
+        stream: IO[bytes] = request._stream
         request.META["CONTENT_LENGTH"] = str(stream.seek(0, 2))
         stream.seek(0)
 
