@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 FLOOD, SINGLE = 1, 2
 IN_FLIGHT = 64
-FLOOD_PROMPTS = (40, 80, 160, 320)
-FLOOD_OUTPUTS = (64, 100, 160)
+FLOOD_PROMPTS = (24, 48, 96)
+FLOOD_OUTPUTS = (96, 160, 256)
 PROMPT, OUTPUT = 24, 8
 LIMITS = {"num_blocks": 3_000, "max_running": 64, "max_step_tokens": 512}
 

@@ -20,6 +20,7 @@ class StepTimes:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        self.num_blocks = runner.num_blocks
         self.seconds: list[float] = []
 
     def run(self, plan: StepPlan) -> StepResult:

@@ -138,7 +138,7 @@ class Lanes:
         """The lane whose entry is at the top of the heap, once that entry is true."""
         while self._heap:
             entry = self._heap[0]
-            name = entry[-1]
+            name: str = entry[-1]
             if self._entry.get(name) is not entry:
                 heapq.heappop(self._heap)
                 continue

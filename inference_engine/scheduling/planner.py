@@ -111,11 +111,13 @@ class StepPlanner:
 
     def _next(self, prefills: list[Request], budget: int, full_tenants: set[str]) -> Request | None:
         """The head of the queue, if it could start now but for place and blocks. One that was preempted with
-        a chunk in flight comes back after that, so that chunks of one request never overlap."""
+        a chunk in flight comes back after that, so that chunks of one request never overlap. A tenant that
+        computes no prompt yet isn't held back by another that computes several."""
         request = self._roster.queue.head(full_tenants)
         if request is None or request.num_in_flight or request.arrival in self._reclaimer.victims.moved:
             return None
-        num_before = sum(other.class_rank <= request.class_rank for other in prefills)
+        before = [other.tenant_id for other in prefills if other.class_rank <= request.class_rank]
+        num_before = len(before) if request.tenant_id in before else len(set(before))
         return request if num_before < max_prefills(budget) else None
 
     def _is_full(self) -> bool:

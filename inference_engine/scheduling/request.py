@@ -105,7 +105,7 @@ class Request(Progress):
 
     @property
     def counts_prompt(self) -> bool:
-        """Of several choices for one prompt, the first stands for it in the totals, as in a tenant's usage."""
+        """Of several choices for one prompt the first stands for it in the totals, as in a tenant's usage."""
         return self.choice == 0
 
     def can_be_preempted_for(self, other: "Request") -> bool:

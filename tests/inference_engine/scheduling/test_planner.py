@@ -149,3 +149,18 @@ def test_planning_beyond_the_lag_is_an_error(engine, lag):
         small.plan()
     with pytest.raises(RuntimeError, match="apply first"):
         small.scheduler.plan()
+
+
+def test_several_prompts_of_one_tenant_do_not_keep_another_s_from_starting(engine):
+    small = engine(policy="fair", max_running=32, num_blocks=400, prefill_budget=80)
+    small.add("stream", 10, max_tokens=200, ignore_eos=True, tenant_id="carol")
+    small.step()
+    for number in range(8):
+        small.add(f"flood{number}", 300, tenant_id="flood")
+    small.step()
+    assert len(small.plan().chunks) == 1 + 5
+    small.apply(small.scheduler.in_flight[0])
+    small.add("single", 12, tenant_id="single")
+    plan = small.plan()
+    assert {chunk.request.request_id: chunk.samples for chunk in plan.chunks}["single"]
+    assert len(plan.chunks) == 1 + 5 + 1
