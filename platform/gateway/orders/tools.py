@@ -62,7 +62,7 @@ class ToolUse:
     @property
     def names(self) -> frozenset[str]:
         """Of the tools that may be called."""
-        return frozenset(function.name for function in self.functions) if self.only is None else {self.only}
+        return frozenset([self.only] if self.only is not None else [one.name for one in self.functions])
 
     def shown(self) -> list[dict[str, Any]]:
         """All of them, for the prompt."""

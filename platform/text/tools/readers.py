@@ -10,8 +10,9 @@ from .json_nesting import Nesting
 
 
 class CallReader(Protocol):
-    has_begun: bool
-    """From here on it is a call, whatever comes."""
+    @property
+    def has_begun(self) -> bool:
+        """From here on it is a call, whatever comes."""
 
     def push(self, text: str, events: list[CallEvent]) -> str | None:
         """Adds events; returns the text behind the call once it has ended. Raises NoCall before it began."""
