@@ -19,8 +19,8 @@ from usage.models import LedgerEntry
 
 log = structlog.get_logger(__name__)
 
-SETTLED_AFTER = timedelta(seconds=45)
-"""By then sweeper and ledger writer have said what they have to say."""
+SETTLED_AFTER = timedelta(seconds=5)
+"""By then most rows are written, and few have to be looked for twice; settling is idempotent at any time."""
 LINES_AT_ONCE = 400
 AGAIN = "_kept"
 

@@ -30,7 +30,7 @@ def check_each_line_once(client: BatchClient, batch: Batch) -> None:
     spent = (sum(usage["prompt_tokens"] for usage in usages), NUM_LINES * NUM_TOKENS)
     assert batch.usage is not None
     assert (batch.usage.input_tokens, batch.usage.output_tokens) == spent
-    wait_until(lambda: client.billed(batch) >= spent, f"{spent} in the ledger: {client.billed(batch)}")
+    wait_until(lambda: client.billed(batch) >= spent, f"{spent} in the ledger", 60)
     assert client.billed(batch) == spent
 
 
