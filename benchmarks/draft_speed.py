@@ -8,16 +8,16 @@ faster, by the number of requests that run at once.
 
 import json
 import statistics
-import time
+from collections.abc import Callable
 from typing import Any
 
-from benchmarks.model_options import model_parser
+from benchmarks.model_options import clock_for, model_parser
 from inference_engine.execution.environment import prepare_environment
 
 NUM_REQUESTS = (1, 8)
 NUM_DRAFTS = 8
 MAX_TOKENS = 160
-REPETITIONS = 5
+REPETITIONS = 3
 LINES = """def area(width, height):
     return width * height
 
@@ -40,7 +40,9 @@ def prompts(model_dir: Any, count: int) -> list[list[int]]:
     return [tokenizer.encode(QUESTION.format(text)).ids for text in texts]
 
 
-def run(runner: Any, prompt_ids: list[list[int]], num_drafts: int) -> tuple[float, list[list[int]], Any]:
+def run(
+    runner: Any, prompt_ids: list[list[int]], num_drafts: int, clock: Callable[[], float]
+) -> tuple[float, list[list[int]], Any]:
     """(seconds from the first decode on, outputs, stats)"""
     from benchmarks.real_engine import scheduler_for
     from inference_engine.contract.requests import Generate
@@ -56,14 +58,14 @@ def run(runner: Any, prompt_ids: list[list[int]], num_drafts: int) -> tuple[floa
     started: float | None = None
     while (plan := scheduler.plan()) is not None:
         if started is None and all(chunk.samples and chunk.start for chunk in plan.chunks):
-            started = time.perf_counter()
-        before = time.perf_counter()
+            started = clock()
+        before = clock()
         result = runner.run(plan)
-        scheduler.observe_step(plan, time.perf_counter() - before)
+        scheduler.observe_step(plan, clock() - before)
         for update in scheduler.apply(plan, result):
             outputs[update.request.request_id] += update.token_ids
     assert started is not None
-    return time.perf_counter() - started, list(outputs.values()), scheduler.stats()
+    return clock() - started, list(outputs.values()), scheduler.stats()
 
 
 def main() -> None:
@@ -80,7 +82,7 @@ def main() -> None:
         outputs = []
         for _ in range(REPETITIONS):
             for num_drafts, kept in times.items():
-                seconds, tokens, stats = run(runner, ids, num_drafts)
+                seconds, tokens, stats = run(runner, ids, num_drafts, clock_for(args.threads))
                 kept.append(seconds)
                 outputs.append(tokens)
         assert all(tokens == outputs[0] for tokens in outputs), "drafts changed the tokens"

@@ -13,11 +13,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.model_options import model_parser
+from benchmarks.model_options import clock_for, model_parser
 from inference_engine.execution.environment import prepare_environment
 
 ROWS = (2, 4, 8, 16, 33, 64, 65, 100, 129, 200, 257)
-REPETITIONS = 25
+REPETITIONS = 15
 
 
 def main() -> None:
@@ -41,7 +41,8 @@ def main() -> None:
 
             return step
 
-        engine, exact, bucket = fastest([step_with(each) for each in (own, exactly, row_bucket)], REPETITIONS)
+        steps = [step_with(each) for each in (own, exactly, row_bucket)]
+        engine, exact, bucket = fastest(steps, REPETITIONS, clock_for(args.threads))
         cost["engine"][rows] = round(engine / exact - 1, 4)
         cost["row_buckets"][rows] = round(bucket / exact - 1, 4)
         print(f"{rows:4} rows {engine * 1e3:8.2f} ms   exact {exact * 1e3:8.2f}   bucket {bucket * 1e3:8.2f}")

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -15,3 +17,8 @@ def model_parser(text: str | None, dtype: str | None = "auto") -> argparse.Argum
     if dtype is not None:
         parser.add_argument("--dtype", default=dtype)
     return parser
+
+
+def clock_for(threads: int) -> Callable[[], float]:
+    """Seconds: on one thread those it computed, whatever else this machine does; else those that passed."""
+    return time.thread_time if threads == 1 else time.perf_counter

@@ -12,12 +12,13 @@ from inference_engine.execution.step_inputs import StepInputs
 
 
 class TimedRunner(ModelRunner):
+    clock = staticmethod(time.perf_counter)
     forward_seconds = 0.0
 
     def _logits(self, inputs: StepInputs) -> Tensor:
-        started = time.perf_counter()
+        started = self.clock()
         logits = super()._logits(inputs)
-        self.forward_seconds = time.perf_counter() - started
+        self.forward_seconds = self.clock() - started
         return logits
 
 
