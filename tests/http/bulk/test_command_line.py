@@ -79,7 +79,7 @@ def test_what_goes_wrong_is_said_in_a_line(
     for arguments, words in (
         (("run", tmp_path / "absent", "--output", tmp_path / "out"), "No such file"),
         (("watch", "batch_1"), "No such batch"),
-        (("--url", "http://127.0.0.1:1", "cancel", "batch_1"), "can't be reached"),
+        (("--url", "http://127.0.0.1:1", "submit", wrong), "can't be reached"),
         (("--key", "octavo_a_b", "watch", "batch_1"), "401"),
     ):
         done = run(installed, bulk_stack, *arguments)
