@@ -28,27 +28,24 @@ def surface(width, height, depth):
     return 2 * (width * height + height * depth + width * depth)
 
 """.splitlines(keepends=True)
-QUESTION = "<|im_start|>user\nRepeat this text word for word:\n\n{0}<|im_end|>\n<|im_start|>assistant\n{0}"
 
 
 def prompts(model_dir: Any, count: int) -> list[list[int]]:
-    """A text in a question, and in the answer so far; the first line is another one in each."""
+    """A text three times over, so that the model goes on with it; the first line is another one in each."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(model_dir / "tokenizer.json"))
     texts = ["".join(LINES[number % 3 :]) + "".join(LINES[: number % 3]) for number in range(count)]
-    return [tokenizer.encode(QUESTION.format(text)).ids for text in texts]
+    return [tokenizer.encode(text * 3).ids for text in texts]
 
 
 def run(
-    runner: Any, prompt_ids: list[list[int]], num_drafts: int, clock: Callable[[], float]
+    runner: Any, scheduler: Any, prompt_ids: list[list[int]], num_drafts: int, clock: Callable[[], float]
 ) -> tuple[float, list[list[int]], Any]:
     """(seconds from the first decode on, outputs, stats)"""
-    from benchmarks.real_engine import scheduler_for
     from inference_engine.contract.requests import Generate
     from inference_engine.contract.sampling import SamplingParams
 
-    scheduler = scheduler_for(runner, enable_prefix_cache=False)
     for number, ids in enumerate(prompt_ids):
         sampling = SamplingParams(
             seed=0, temperature=0.0, max_tokens=MAX_TOKENS, ignore_eos=True, num_draft_tokens=num_drafts
@@ -72,9 +69,10 @@ def main() -> None:
     args = model_parser(__doc__).parse_args()
     prepare_environment(args.threads)
     # Only now: OpenMP and oneDNN read their settings when torch is imported.
-    from benchmarks.real_engine import load_warm
+    from benchmarks.real_engine import load_warm, scheduler_for
 
     runner = load_warm(args.model_dir, args.dtype, args.threads, num_blocks=512, max_running=64)
+    scheduler = scheduler_for(runner, enable_prefix_cache=False)  # its cost model learns as it goes
     speedup, accepted = {}, {}
     for count in NUM_REQUESTS:
         ids = prompts(args.model_dir, count)
@@ -82,14 +80,14 @@ def main() -> None:
         outputs = []
         for _ in range(REPETITIONS):
             for num_drafts, kept in times.items():
-                seconds, tokens, stats = run(runner, ids, num_drafts, clock_for(args.threads))
+                seconds, tokens, stats = run(runner, scheduler, ids, num_drafts, clock_for(args.threads))
                 kept.append(seconds)
                 outputs.append(tokens)
         assert all(tokens == outputs[0] for tokens in outputs), "drafts changed the tokens"
         plain, drafted = statistics.median(times[0]), statistics.median(times[NUM_DRAFTS])
         speedup[count] = round(plain / drafted, 3)
         accepted[count] = round(stats.num_accepted_tokens / max(1, stats.num_drafted_tokens), 3)
-        print(f"{count} at once: {plain:.3f} s, with drafts {drafted:.3f} s, {stats.num_steps} steps")
+        print(f"{count} at once: {plain:.3f} s, with drafts {drafted:.3f} s")
     print(json.dumps({"speedup": speedup, "accepted": accepted, "threads": args.threads}))
 
 

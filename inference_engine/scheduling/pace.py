@@ -10,6 +10,9 @@ from .first_token_targets import FirstTokenTargets
 from .request import Request
 from .step_plan import StepPlan
 
+FIXED_ROWS = 4
+"""A step costs as much as so many of its rows before it has any: on a CPU, and until it was observed."""
+
 
 class Pace:
     def __init__(self, config: SchedulerConfig) -> None:
@@ -43,8 +46,10 @@ class Pace:
         return max(self._config.prefill_budget, needed)
 
     def row_share(self, num_decodes: int) -> float:
-        """How much of a step of so many decodes goes by rows: 0 for as long as too few were observed."""
-        return self.model.row_share(num_decodes) if self.model.is_trusted else 0.0
+        """How much of a step of so many decodes goes by rows."""
+        if self.model.is_trusted:
+            return self.model.row_share(num_decodes)
+        return num_decodes / (num_decodes + FIXED_ROWS)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         self.model.observe(shape_of(plan), seconds)
