@@ -110,9 +110,10 @@ class Request(Progress):
 
     def can_be_preempted_for(self, other: "Request") -> bool:
         """Never twice without progress; for an equal not before as many tokens are new as were computed
-        again."""
+        again. What it only found in the prefix cache when it came back is no progress."""
         is_urgent = other.class_rank < self.class_rank
-        return self.num_computed > (self.preempted_at if is_urgent else self.guarded_until)
+        num_done = min(self.num_computed, self.num_reached)
+        return num_done > (self.preempted_at if is_urgent else self.guarded_until)
 
     def __repr__(self) -> str:
         counts = f"{self.num_computed}/{self.num_scheduled}/{self.num_known}+{self.num_pending}"

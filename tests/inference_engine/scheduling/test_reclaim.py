@@ -274,3 +274,14 @@ def test_an_admission_that_finds_no_room_leaves_no_trace(engine):
     assert (after.num_waiting, after.blocks_cached, after.blocks_referenced) == (1, 2, 4)
     small.step()
     assert small.plan().chunks[0].request.cached_tokens == 32
+
+
+def test_tokens_that_were_only_found_again_are_no_progress(request_of):
+    """A resumed request may find more in the prefix cache than it had, and compute nothing in that step."""
+    bulk = request_of(1, 60, service_class=ServiceClass.BULK)
+    chat = request_of(2, 20, service_class=ServiceClass.INTERACTIVE)
+    bulk.preempted_at = bulk.guarded_until = bulk.num_reached = 31
+    bulk.num_computed = bulk.num_scheduled = 32
+    assert not bulk.can_be_preempted_for(chat)
+    bulk.num_computed = bulk.num_scheduled = bulk.num_reached = 33
+    assert bulk.can_be_preempted_for(chat)
