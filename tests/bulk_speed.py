@@ -96,7 +96,7 @@ def measure(stack: Stack, options: argparse.Namespace) -> dict[str, Any]:
     lines = questions(options.lines, stack.model, options.max_tokens)
     for line in lines:
         line["body"]["ignore_eos"] = True
-    batched(client, lines[:20], options.max_tokens)
+    batched(client, lines[:IN_FLIGHT], options.max_tokens)  # both processes have met the engine
     rates: dict[str, list[float]] = {"straight": [], "batch": []}
     for _ in range(ROUNDS):
         rates["straight"].append(asyncio.run(straight(address, lines, options.max_tokens)))
