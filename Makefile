@@ -26,7 +26,7 @@ test: dev ## the whole test suite; ARGS="-k name" passes options to pytest
 	@exec $(BIN)/python -m pytest $(ARGS)
 
 conformance: dev ## the official clients' and the OpenAPI document's tests; with BASE_URL, API_KEY and MODEL against a running server
-	@OCTAVO_CONFORMANCE_EXAMPLES=25 exec $(BIN)/python -m pytest tests/http/conformance $(ARGS)
+	@CONFORMANCE_EXAMPLES=25 exec $(BIN)/python -m pytest tests/http/conformance $(ARGS)
 
 lint: dev ## ruff, its formatter, mypy and the import rules
 	@$(BIN)/ruff check $(PYTHON_FILES)

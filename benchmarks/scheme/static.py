@@ -61,9 +61,7 @@ class StaticBatches:
         waiting = list(arrivals)
         while waiting:
             batch, waiting = waiting[: self._size], waiting[self._size :]
-            time.sleep(
-                max(0.0, batch[-1].at - self._now())
-            )  # a batch starts full, or with all the rest
+            time.sleep(max(0.0, batch[-1].at - self._now()))  # a batch starts full, or with all the rest
             self._run_batch([self._row(place, arrival) for place, arrival in enumerate(batch)])
         self._run.seconds = self._now()
         return self._run

@@ -1,4 +1,4 @@
-"""The one ASGI entry: generation for the hot path's own small application, sockets for Channels, else Django."""
+"""The one ASGI entry: generation to the hot path's application, sockets to Channels, the rest to Django."""
 
 import os
 import warnings

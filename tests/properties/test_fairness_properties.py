@@ -51,9 +51,7 @@ class Backlogged:
             sampled = [SampledToken(7) if chunk.samples else None for chunk in plan.chunks]
             self.scheduler.apply(plan, StepResult(sampled))
             if self.scheduler.config.policy == "fair":
-                self.counters.append(
-                    {t: self.scheduler.roster.queue.served(t) for t in self.tenants}
-                )
+                self.counters.append({t: self.scheduler.roster.queue.served(t) for t in self.tenants})
 
     def generate(self, tenant: str) -> Generate:
         sizes, weight = self.tenants[tenant]

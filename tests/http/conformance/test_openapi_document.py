@@ -15,7 +15,7 @@ from gateway.openapi.endpoint import VERSION
 from gateway.openapi.listed import OPERATIONS
 from http_service import Service
 
-EXAMPLES = int(os.environ.get("OCTAVO_CONFORMANCE_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("CONFORMANCE_EXAMPLES", "4"))
 # What a prompt or a schema may be is more than the document can say; keys are test_request_cases.py's.
 NOT_ASKED = [
     checks.ignored_auth,
