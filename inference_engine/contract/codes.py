@@ -25,7 +25,9 @@ class Code(StrEnum):
     TOKEN_ID_OUT_OF_RANGE = "token_id_out_of_range"  # noqa: S105
     CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
     KV_POOL_EXCEEDED = "kv_pool_exceeded"
-    """Fits the context, but can never fit this engine's KV pool, or its tenant's part of that."""
+    """Fits the context, but can never fit this engine's KV pool."""
+    TENANT_KV_SHARE_EXCEEDED = "tenant_kv_share_exceeded"
+    """Fits the pool, but can never fit its tenant's part of that."""
     DUPLICATE_REQUEST = "duplicate_request"
     BODY_TOO_LARGE = "body_too_large"
     HEADERS_TOO_LARGE = "headers_too_large"
@@ -44,6 +46,8 @@ class Code(StrEnum):
     CONCURRENCY_LIMIT_EXCEEDED = "concurrency_limit_exceeded"
     INSUFFICIENT_QUOTA = "insufficient_quota"
     QUEUE_FULL = "queue_full"
+    TENANT_QUEUE_FULL = "tenant_queue_full"
+    """Its tenant has as many requests or tokens waiting in the engine as it may have."""
     QUEUE_TIMEOUT = "queue_timeout"
 
     # Capacity that is absent.
@@ -65,3 +69,11 @@ class Code(StrEnum):
     # The session itself.
     VERSION_MISMATCH = "version_mismatch"
     INVALID_FRAME = "invalid_frame"
+
+
+BROADER: dict[Code, Code] = {
+    Code.TENANT_KV_SHARE_EXCEEDED: Code.KV_POOL_EXCEEDED,
+    Code.TENANT_QUEUE_FULL: Code.QUEUE_FULL,
+}
+"""Codes that peers of protocol version 1 need not know, and what stands for each in the field that they read:
+a code unknown to them would make the whole frame unreadable."""

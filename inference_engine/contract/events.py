@@ -5,6 +5,8 @@ from msgspec import Struct, field
 from .codes import Code, FinishReason
 from .requests import Message
 
+_CODES = frozenset(code.value for code in Code)
+
 
 class Accepted(Message, frozen=True, tag="accepted", kw_only=True):
     """The request has a place. `max_tokens` is what is left after clamping to context and KV pool."""
@@ -77,8 +79,16 @@ class Refused(Message, frozen=True, tag="refused", kw_only=True):
     request_id: str
     attempt: int = 0
     code: Code
+    """Never one that an older peer may not know."""
     message: str = ""
     param: str | None = None
+    exact_code: str = ""
+    """The one of `BROADER` that `code` stands for, if it does."""
+
+    @property
+    def reason(self) -> Code:
+        """As exact as this side knows it."""
+        return Code(self.exact_code) if self.exact_code in _CODES else self.code
 
 
 class Description(Message, frozen=True, tag="description", kw_only=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from inference_engine.contract.codes import Code
+from inference_engine.contract.codes import BROADER, Code
 from inference_engine.contract.events import Refused
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.contract.requests import Generate
@@ -94,7 +94,7 @@ def _too_large(generate: Generate, config: SchedulerConfig, shares: TenantShares
             f"{num_known} tokens leave no room for output in this tenant's part of the KV pool, "
             f"{shares.max_tokens(generate.tenant_id)} tokens"
         )
-        return _refused(generate, Code.KV_POOL_EXCEEDED, message, "prompt_ids")
+        return _refused(generate, Code.TENANT_KV_SHARE_EXCEEDED, message, "prompt_ids")
     return None
 
 
@@ -112,15 +112,20 @@ def _queue_full(
         and roster.num_waiting_by_tenant[tenant] >= share.max_queued_requests
     ):
         message = f"{share.max_queued_requests} requests of this tenant are waiting already"
-        return _refused(generate, Code.QUEUE_FULL, message)
+        return _refused(generate, Code.TENANT_QUEUE_FULL, message)
     num_tokens = roster.waiting_tokens_by_tenant[tenant] + len(generate.prompt_ids) + len(generate.output_ids)
     if share.max_queued_tokens is not None and num_tokens > share.max_queued_tokens:
         message = f"more than {share.max_queued_tokens} tokens of this tenant would be waiting"
-        return _refused(generate, Code.QUEUE_FULL, message)
+        return _refused(generate, Code.TENANT_QUEUE_FULL, message)
     return None
 
 
 def _refused(generate: Generate, code: Code, message: str, param: str | None = None) -> Refused:
     return Refused(
-        request_id=generate.request_id, attempt=generate.attempt, code=code, message=message, param=param
+        request_id=generate.request_id,
+        attempt=generate.attempt,
+        code=BROADER.get(code, code),
+        message=message,
+        param=param,
+        exact_code=code if code in BROADER else "",
     )

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec import msgpack, to_builtins
 
-from inference_engine.contract.codes import Code
+from inference_engine.contract.codes import BROADER, Code
+from inference_engine.contract.events import Refused
 from inference_engine.contract.limits import MAX_FRAME_BYTES, MAX_PROMPT_TOKENS
 from inference_engine.contract.wire import (
     PROTOCOL_VERSION,
@@ -50,6 +51,22 @@ def test_the_longest_prompt_fits_a_frame() -> None:
     data = generate_frame(prompt_ids=[151_000] * MAX_PROMPT_TOKENS)
     assert len(data) < MAX_FRAME_BYTES
     assert len(decode_gateway_frame(data).messages) == 1
+
+
+def test_a_refusal_by_a_code_that_an_older_gateway_may_not_know_is_told_by_a_broader_one() -> None:
+    """An unknown value of `code` would make the frame unreadable, and end the session for everybody on it."""
+    (refused,) = decode_engine_frame(golden_bytes("engine_refused")).messages
+    assert isinstance(refused, Refused)
+    assert (refused.code, refused.reason) == (Code.QUEUE_FULL, Code.TENANT_QUEUE_FULL)
+    assert not BROADER.keys() & set(BROADER.values())
+
+
+@pytest.mark.parametrize("exact", ["", "a_code_of_a_later_version"])
+def test_without_an_exact_code_known_here_the_broader_one_is_the_reason(exact: str) -> None:
+    message = {"type": "refused", "request_id": "r", "code": "queue_full", "exact_code": exact}
+    frame = decode_engine_frame(msgpack.encode({"version": 1, "messages": [message]}))
+    (refused,) = frame.messages
+    assert isinstance(refused, Refused) and refused.reason is Code.QUEUE_FULL
 
 
 @pytest.mark.parametrize("name", ["gateway_generate", "gateway_set_tenant_shares", "gateway_ping"])

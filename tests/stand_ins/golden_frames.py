@@ -145,7 +145,12 @@ FROM_ENGINE: dict[str, EngineMessage] = {
         ),
     ),
     "refused": Refused(
-        request_id="req-1", attempt=2, code=Code.QUEUE_FULL, message="4096 wait", param="prompt_ids"
+        request_id="req-1",
+        attempt=2,
+        code=Code.QUEUE_FULL,
+        message="4096 wait",
+        param="prompt_ids",
+        exact_code=Code.TENANT_QUEUE_FULL,
     ),
     "description": Description(
         model="smollm2",

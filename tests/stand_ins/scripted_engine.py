@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 from redis.asyncio import Redis
 
-from inference_engine.contract.codes import Code, FinishReason
+from inference_engine.contract.codes import BROADER, Code, FinishReason
 from inference_engine.contract.events import (
     Accepted,
     Delta,
@@ -195,7 +195,8 @@ class ScriptedEngine:
             refused = Refused(
                 request_id=message.request_id,
                 attempt=message.attempt,
-                code=self.refuse_with,
+                code=BROADER.get(self.refuse_with, self.refuse_with),
+                exact_code=self.refuse_with if self.refuse_with in BROADER else "",
                 message="as scripted",
             )
             outbox.append(refused)

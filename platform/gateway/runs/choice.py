@@ -80,7 +80,7 @@ class Choice:
             self.cached_tokens = min(event.cached_tokens, self.prompt_tokens)
         elif type(event) is Refused:
             param = self._constraint_param if event.param == "constraint" else event.param
-            raise Denied(event.code, event.message or "The engine refused the request.", param=param)
+            raise Denied(event.reason, event.message or "The engine refused the request.", param=param)
         else:
             raise Denied(Code.INTERNAL_ERROR, "The engine gave no answer.")
 

@@ -8,7 +8,7 @@ from inference_engine.contract.requests import Constraint, ConstraintKind, Tenan
 def code_of(answer: Accepted | Refused) -> Code:
     assert isinstance(answer, Refused), answer
     assert answer.message
-    return answer.code
+    return answer.reason
 
 
 def test_an_accepted_request_is_told_its_size_and_its_limit(engine):
@@ -114,12 +114,19 @@ def test_a_tenants_own_queue_limits_bind_that_tenant_only(engine):
     shares = {"alice": TenantShare(max_queued_requests=1), "bob": TenantShare(max_queued_tokens=25)}
     small.scheduler.set_tenant_shares(shares)
     assert isinstance(small.add("a1"), Accepted)
-    assert code_of(small.add("a2")) is Code.QUEUE_FULL
+    assert code_of(small.add("a2")) is Code.TENANT_QUEUE_FULL
     assert isinstance(small.add("b1", 20, tenant_id="bob"), Accepted)
-    assert code_of(small.add("b2", 6, tenant_id="bob")) is Code.QUEUE_FULL
+    assert code_of(small.add("b2", 6, tenant_id="bob")) is Code.TENANT_QUEUE_FULL
     assert isinstance(small.add("b3", 5, tenant_id="bob"), Accepted)
     small.step()
     assert isinstance(small.add("a3"), Accepted)
+
+
+def test_a_queue_that_is_full_for_everybody_is_no_tenants_limit(engine):
+    small = engine(max_waiting=1)
+    small.scheduler.set_tenant_shares({"alice": TenantShare(max_queued_requests=1)})
+    small.add("a1")
+    assert code_of(small.add("a2")) is Code.QUEUE_FULL
 
 
 def test_replayed_outputs_count_against_max_tokens(engine):

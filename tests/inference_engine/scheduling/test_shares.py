@@ -31,8 +31,9 @@ def test_what_never_fits_the_tenants_part_is_refused_and_max_tokens_is_clamped_t
     small = engine(num_blocks=8)
     small.scheduler.set_tenant_shares(HALF)
     refused = small.add("a", 64)
-    assert isinstance(refused, Refused) and refused.code is Code.KV_POOL_EXCEEDED
-    assert "tenant" in refused.message
+    assert isinstance(refused, Refused) and refused.reason is Code.TENANT_KV_SHARE_EXCEEDED
+    assert refused.code is Code.KV_POOL_EXCEEDED  # for gateways that know no narrower one
+    assert small.add("big", 128, tenant_id="bob").reason is Code.KV_POOL_EXCEEDED
     assert small.add("b", 60, max_tokens=50).max_tokens == 4
     assert small.add("c", 64, max_tokens=50, tenant_id="bob").max_tokens == 50
 

@@ -17,6 +17,7 @@ def after(code: Code, *, retry_after_s: float | None = None, num_faults: int = 0
         Code.RATE_LIMIT_EXCEEDED,
         Code.CONCURRENCY_LIMIT_EXCEEDED,
         Code.QUEUE_FULL,
+        Code.TENANT_QUEUE_FULL,
         Code.NO_READY_REPLICA,
         Code.STORE_UNAVAILABLE,
         Code.MAINTENANCE,
@@ -40,6 +41,15 @@ def test_a_quota_is_waited_for_if_its_next_period_begins_in_time() -> None:
     assert after(Code.INSUFFICIENT_QUOTA) is None
 
 
-@pytest.mark.parametrize("code", [Code.INVALID_REQUEST, Code.MODEL_NOT_FOUND, Code.INVALID_API_KEY])
+@pytest.mark.parametrize(
+    "code",
+    [
+        Code.INVALID_REQUEST,
+        Code.MODEL_NOT_FOUND,
+        Code.INVALID_API_KEY,
+        Code.KV_POOL_EXCEEDED,
+        Code.TENANT_KV_SHARE_EXCEEDED,
+    ],
+)
 def test_what_will_not_get_better_fails_at_once(code: Code) -> None:
     assert after(code, retry_after_s=1.0) is None

@@ -116,9 +116,10 @@ async def test_a_draining_engine_passes_the_request_on_and_other_refusals_stand(
     engines[0].refuse_with = Code.DRAINING
     events = [event async for event in route_to(fleet, "a").generate(generate(max_tokens=5))]
     assert type(events[0]) is Accepted and type(events[-1]) is Finished
-    engines[0].refuse_with = Code.QUEUE_FULL
-    (refused,) = [event async for event in route_to(fleet, "a").generate(generate("r2"))]
-    assert isinstance(refused, Refused) and refused.code is Code.QUEUE_FULL
+    for code in (Code.QUEUE_FULL, Code.TENANT_QUEUE_FULL):
+        engines[0].refuse_with = code
+        (refused,) = [event async for event in route_to(fleet, "a").generate(generate(f"by {code}"))]
+        assert isinstance(refused, Refused) and refused.reason is code
     engines[2].refuse_with = Code.DRAINING
     (refused,) = [event async for event in route_to(fleet, "c").generate(generate("r3"))]
     assert isinstance(refused, Refused) and refused.code is Code.DRAINING

@@ -72,6 +72,14 @@ async def test_acceptance_and_refusal() -> None:
     assert (denied.value.code, denied.value.param, other.is_accepted) == (Code.QUEUE_FULL, "model", False)
 
 
+async def test_a_refusal_is_told_by_its_exact_code() -> None:
+    one, _ = choice()
+    one.generation.put(Refused(request_id="r", code=Code.QUEUE_FULL, exact_code=Code.TENANT_QUEUE_FULL))
+    with pytest.raises(Denied) as denied:
+        await one.accepted()
+    assert denied.value.code is Code.TENANT_QUEUE_FULL
+
+
 async def test_a_refused_constraint_is_named_as_the_client_knows_it() -> None:
     one, _ = choice()
     one.generation.put(Refused(request_id="r", code=Code.INVALID_REQUEST, message="no", param="constraint"))
