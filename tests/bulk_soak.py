@@ -11,7 +11,6 @@ import json
 import signal
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -186,19 +185,15 @@ def main() -> int:
     options = parser.parse_args()
     server = find_redis_server()
     assert server is not None
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), server, options.model_dir)
+    with Stack.opened(server, options.model_dir) as stack:
         stack.redis = RedisServer(server, stack.home, durable=True)
-        try:
-            stack.prepare()
-            stack.start_engine(*engine_flags(options))
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.start_bulk()
-            stack.wait_ready(300)
-            report = soak(stack, options)
-        finally:
-            stack.stop()
+        stack.prepare()
+        stack.start_engine(*engine_flags(options))
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.start_bulk()
+        stack.wait_ready(300)
+        report = soak(stack, options)
     print(json.dumps(report))
     return 0 if is_good(report) else 1
 

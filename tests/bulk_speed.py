@@ -12,7 +12,6 @@ import json
 import os
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -117,18 +116,14 @@ def main() -> int:
     options = parser.parse_args()
     server = find_redis_server()
     assert server is not None
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), server, options.model_dir)
-        try:
-            stack.prepare()
-            stack.start_engine(*ENGINE, "--no-prefix-cache", *(["--fake"] if options.fake else []))
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.start_bulk()
-            stack.wait_ready(300)
-            report = measure(stack, options)
-        finally:
-            stack.stop()
+    with Stack.opened(server, options.model_dir) as stack:
+        stack.prepare()
+        stack.start_engine(*ENGINE, "--no-prefix-cache", *(["--fake"] if options.fake else []))
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.start_bulk()
+        stack.wait_ready(300)
+        report = measure(stack, options)
     print(json.dumps(report))
     return 0
 

@@ -6,14 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from servers_of_tests import RedisServer, free_port, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
+
+SetLimit = Callable[..., None]
+"""(kind, value, *flags): as `manage.py set_limit` takes them, for one tenant."""
 
 PREPARE = """
 import django, json, sys
@@ -52,6 +58,17 @@ class Stack:
             "DJANGO_SETTINGS_MODULE": "control_plane.settings",
         }
 
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, redis_binary: Path, model_dir: Path) -> Iterator[Self]:
+        """In a folder of its own; in the end every process is stopped."""
+        with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
+            stack = cls(Path(home), redis_binary, model_dir)
+            try:
+                yield stack
+            finally:
+                stack.stop()
+
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
@@ -85,6 +102,19 @@ class Stack:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    @contextlib.contextmanager
+    def limits_of(self, tenant: str) -> Iterator[SetLimit]:
+        """What was set is taken back."""
+        used: set[str] = set()
+
+        def run(kind: str, value: object, *flags: str) -> None:
+            used.add(kind)
+            self.manage("set_limit", tenant, kind, str(value), *flags)
+
+        yield run
+        for kind in used:
+            run(kind, "none")
 
     def start_bulk(self) -> None:
         """For files and batches: the worker and its clock, under their supervisor."""

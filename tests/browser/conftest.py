@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,13 +29,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def console(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
     """No engine: the console needs none. `keys["olga"]` is the operator's password."""
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, smollm2_dir)
-        try:
-            stack.prepare()
-            stack.keys[OPERATOR] = stack.manage("create_operator", "--username", OPERATOR).split()[-1]
-            stack.start_gateway()
-            wait_until(lambda: stack.status("/health") == 200, stack.logs())
-            yield stack
-        finally:
-            stack.stop()
+    with Stack.opened(redis_binary, smollm2_dir) as stack:
+        stack.prepare()
+        stack.keys[OPERATOR] = stack.manage("create_operator", "--username", OPERATOR).split()[-1]
+        stack.start_gateway()
+        wait_until(lambda: stack.status("/health") == 200, stack.logs())
+        yield stack

@@ -20,33 +20,25 @@ REAL_START_CEILING_S = 280.0
 @pytest.fixture(scope="session")
 def stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
     """Everything, with the real model on two threads."""
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, smollm2_dir)
-        try:
-            stack.prepare()
-            stack.start_engine("--num-blocks", "1024", "--max-running", "64")
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.wait_ready(REAL_START_CEILING_S)
-            yield stack
-        finally:
-            stack.stop()
+    with Stack.opened(redis_binary, smollm2_dir) as stack:
+        stack.prepare()
+        stack.start_engine("--num-blocks", "1024", "--max-running", "64")
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.wait_ready(REAL_START_CEILING_S)
+        yield stack
 
 
 @pytest.fixture(scope="session")
 def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
     """Everything, with a fake engine of 64 places, which may be killed and restarted."""
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, smollm2_dir)
-        try:
-            stack.prepare()
-            stack.start_engine(*FAKE_ENGINE)
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.wait_ready()
-            yield stack
-        finally:
-            stack.stop()
+    with Stack.opened(redis_binary, smollm2_dir) as stack:
+        stack.prepare()
+        stack.start_engine(*FAKE_ENGINE)
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.wait_ready()
+        yield stack
 
 
 @pytest.fixture(scope="session")

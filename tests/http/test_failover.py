@@ -1,7 +1,6 @@
 """Case 7b: an engine dies under a stream, another one goes on; the client sees one unbroken stream."""
 
 import signal
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,21 +21,17 @@ START_CEILING_S = 280.0
 
 @contextmanager
 def two_engines(redis_binary: Path, model_dir: Path, flags: tuple[str, ...]) -> Iterator[Service]:
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, model_dir)
-        try:
-            stack.prepare()
-            for name in ENGINES:
-                stack.start_engine(*flags, name=name)
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.wait_ready(START_CEILING_S)
-            service = Service.of(stack)
-            both_serve(service, START_CEILING_S)
-            yield service
-            service.close()
-        finally:
-            stack.stop()
+    with Stack.opened(redis_binary, model_dir) as stack:
+        stack.prepare()
+        for name in ENGINES:
+            stack.start_engine(*flags, name=name)
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.wait_ready(START_CEILING_S)
+        service = Service.of(stack)
+        both_serve(service, START_CEILING_S)
+        yield service
+        service.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """Limits as clients meet them: status, headers, words; and three books that agree to the token."""
 
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -12,11 +10,10 @@ import pytest
 import redis
 
 from http_service import Service, checked_error
-from octavo_stack import ROOT, Stack
+from octavo_stack import SetLimit, Stack
 from servers_of_tests import wait_until
 
 TENANT = "bob"
-SetLimit = Callable[..., None]
 
 
 @pytest.fixture
@@ -28,16 +25,8 @@ def bob(fake_stack: Stack) -> Iterator[Service]:
 
 @pytest.fixture
 def set_limit(fake_stack: Stack) -> Iterator[SetLimit]:
-    used: set[str] = set()
-
-    def run(kind: str, value: object, *more: str) -> None:
-        used.add(kind)
-        command = [sys.executable, "manage.py", "set_limit", TENANT, kind, str(value), *more]
-        subprocess.run(command, cwd=ROOT, env=fake_stack.environment, check=True, timeout=60)
-
-    yield run
-    for kind in used:
-        run(kind, "none")
+    with fake_stack.limits_of(TENANT) as run:
+        yield run
 
 
 def budget(stack: Stack) -> dict[str, int]:

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -31,20 +30,16 @@ revoke_key(ApiKey.objects.get(public_id=sys.argv[1]))
 @pytest.fixture(scope="module")
 def pair(redis_binary: Path, smollm2_dir: Path) -> Iterator[tuple[Stack, list[str]]]:
     """One installation and the addresses of its two gateways; its engine runs four requests at once."""
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, smollm2_dir)
-        try:
-            stack.prepare()
-            stack.start_engine(*FAKE_ENGINE)
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.wait_ready()
-            first, stack.port = stack.base_url, free_port()
-            stack._start(SECOND, "gateway.server", "--port", str(stack.port))
-            stack.wait_ready()
-            yield stack, [first, stack.base_url]
-        finally:
-            stack.stop()
+    with Stack.opened(redis_binary, smollm2_dir) as stack:
+        stack.prepare()
+        stack.start_engine(*FAKE_ENGINE)
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.wait_ready()
+        first, stack.port = stack.base_url, free_port()
+        stack._start(SECOND, "gateway.server", "--port", str(stack.port))
+        stack.wait_ready()
+        yield stack, [first, stack.base_url]
 
 
 def revoke(stack: Stack, key: str) -> None:

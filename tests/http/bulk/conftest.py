@@ -1,6 +1,5 @@
 """An Octavo with a worker for bulk jobs: short leases, a broker that redelivers after five seconds."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +14,7 @@ FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "4096", "--max-
 
 @pytest.fixture(scope="session")
 def bulk_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
-    with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home), redis_binary, smollm2_dir)
+    with Stack.opened(redis_binary, smollm2_dir) as stack:
         stack.redis = RedisServer(redis_binary, stack.home, durable=True)
         stack.environment |= {
             "OCTAVO_BULK_LEASE_SECONDS": "2",
@@ -24,16 +22,13 @@ def bulk_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
             "OCTAVO_FILE_BYTES_PER_TENANT": str(10**9),
             "OCTAVO_LOG_LEVEL": "info",
         }
-        try:
-            stack.prepare()
-            stack.start_engine(*FAKE_ENGINE)
-            stack.start_ledger_writer()
-            stack.start_gateway()
-            stack.start_bulk()
-            stack.wait_ready()
-            yield stack
-        finally:
-            stack.stop()
+        stack.prepare()
+        stack.start_engine(*FAKE_ENGINE)
+        stack.start_ledger_writer()
+        stack.start_gateway()
+        stack.start_bulk()
+        stack.wait_ready()
+        yield stack
 
 
 @pytest.fixture

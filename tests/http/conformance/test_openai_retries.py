@@ -1,10 +1,8 @@
 """The official client tries again when it is told to, waits as long as it is told to, and hangs up."""
 
 import asyncio
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from signal import SIGKILL
 from threading import Thread
 
@@ -13,10 +11,9 @@ import openai
 import pytest
 
 from http_service import Service
-from octavo_stack import ROOT, Stack
+from octavo_stack import SetLimit, Stack
 
 TENANT = "charlie"
-SetLimit = Callable[..., None]
 
 
 class Watched:
@@ -54,16 +51,8 @@ def watched(fake_stack: Stack) -> Iterator[Watched]:
 
 @pytest.fixture
 def set_limit(fake_stack: Stack) -> Iterator[SetLimit]:
-    used: set[str] = set()
-
-    def run(kind: str, value: object, *more: str) -> None:
-        used.add(kind)
-        command = [sys.executable, "manage.py", "set_limit", TENANT, kind, str(value), *more]
-        subprocess.run(command, cwd=ROOT, env=fake_stack.environment, check=True, timeout=60)
-
-    yield run
-    for kind in used:
-        run(kind, "none")
+    with fake_stack.limits_of(TENANT) as run:
+        yield run
 
 
 def test_a_rate_limit_is_waited_out(watched: Watched, set_limit: SetLimit) -> None:
