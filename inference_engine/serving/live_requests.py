@@ -11,7 +11,7 @@ from inference_engine.scheduling.request import Request
 from .orphans import OrphanUsage
 
 REMEMBERED_ENDINGS = 16_384
-UNHEARD_S = 2.0
+UNHEARD_S = 10.0
 """After so long a gateway has settled what it was told had ended, or never will."""
 
 

@@ -1,13 +1,17 @@
 """Final usage of requests whose session died, for whoever settles their reservations."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from inference_engine.contract.events import Usage
+
+NUM_TRIES = 20
 
 log = structlog.get_logger(__name__)
 
@@ -42,26 +46,52 @@ class OrphanUsage:
 
 
 class OrphanWriter:
-    """Best effort: else the sweeper settles from the last lease renewal. Asyncio thread only."""
+    """Asyncio thread only. Tries for a while; after that the sweeper settles from the last lease renewal.
 
-    def __init__(self, redis: "Redis | None") -> None:
+    A Redis that dies may have answered for what its file does not hold yet, two seconds long, so what was
+    written is written once more when that time is over; a reservation settled meanwhile takes no notice.
+    """
+
+    def __init__(self, redis: "Redis | None", *, retry_s: float = 0.5, again_s: float = 3.0) -> None:
         self._redis = redis
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._retry_s = retry_s
+        self._again_s = again_s
+        self._writing: set[asyncio.Task[None]] = set()
+        self._repeating: set[asyncio.Task[None]] = set()
 
     def submit(self, orphans: list[OrphanUsage]) -> None:
         if self._redis is None or not orphans:
             return
-        task = asyncio.get_running_loop().create_task(self._write(self._redis, orphans))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._start(self._writing, self._keep_writing(self._redis, orphans))
 
     async def flush(self) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        """Wait for what is being written; nothing is written a second time."""
+        for task in self._repeating:
+            task.cancel()
+        if self._writing:
+            await asyncio.wait(self._writing)
 
-    async def _write(self, redis: "Redis", orphans: list[OrphanUsage]) -> None:
+    async def _keep_writing(self, redis: "Redis", orphans: list[OrphanUsage]) -> None:
+        for _ in range(NUM_TRIES):
+            if await self._write(redis, orphans):
+                self._start(self._repeating, self._write_again(redis, orphans))
+                return
+            await asyncio.sleep(self._retry_s)
+        log.warning("orphans_not_written", num_requests=len(orphans))
+
+    async def _write_again(self, redis: "Redis", orphans: list[OrphanUsage]) -> None:
+        await asyncio.sleep(self._again_s)
+        await self._write(redis, orphans)
+
+    async def _write(self, redis: "Redis", orphans: list[OrphanUsage]) -> bool:
         try:
             for orphan in orphans:
                 await redis.eval(_WRITE, 1, orphan.reservation_key, orphan.field(), *orphan.figures())
-        except (RedisError, OSError) as error:
-            log.warning("orphans_not_written", num_requests=len(orphans), error=str(error))
+        except (RedisError, OSError):
+            return False
+        return True
+
+    def _start(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)

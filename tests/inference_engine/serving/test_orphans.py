@@ -1,5 +1,7 @@
 """Final usage of orphans in a real Redis: only where the reservation still is, only the newest attempt's."""
 
+import asyncio
+
 from redis.asyncio import Redis
 
 from inference_engine.contract.events import Usage
@@ -59,11 +61,44 @@ async def test_an_older_attempt_does_not_overwrite_a_newer_one(redis: Redis) -> 
     assert await redis.hget("octavo:{b:2}:orphan:b", "engine_usage:r-0") == b"3 1 0 9 r-0"
 
 
+async def test_a_redis_that_is_away_is_waited_for(redis_server: RedisServer) -> None:
+    client = Redis.from_url(redis_server.url, socket_timeout=1.0, socket_connect_timeout=1.0)
+    key = "octavo:{b:2}:orphan:c"
+    await client.hset(key, "tenant", "alice")
+    redis_server.kill()
+    writer = OrphanWriter(client, retry_s=0.5)
+    writer.submit([OrphanUsage(key, "r-0", 1, "", USAGE)])
+    await asyncio.sleep(0)
+    redis_server.start()
+    await writer.flush()
+    assert await client.hget(key, "engine_usage:r-0") == b"1 7 3 5 r-0"
+    await client.aclose()
+
+
+async def test_what_a_dying_redis_forgot_is_written_again(redis: Redis) -> None:
+    key = "octavo:{b:2}:orphan:d"
+    await redis.hset(key, "tenant", "alice")
+    writer = OrphanWriter(redis, again_s=0.05)
+    writer.submit([OrphanUsage(key, "r-0", 1, "", USAGE)])
+    for _ in range(2):
+        await until_told(redis, key)
+        await redis.hdel(key, "engine_usage:r-0")
+    await writer.flush()
+
+
+async def until_told(redis: Redis, key: str) -> None:
+    async with asyncio.timeout(10):
+        while not await redis.hexists(key, "engine_usage:r-0"):
+            await asyncio.sleep(0.005)
+
+
 async def test_without_redis_or_with_a_dead_one_nothing_breaks(redis_server: RedisServer) -> None:
     await write(None, "octavo:{b:2}:orphan:c", attempt=0)
     dead = Redis.from_url(redis_server.url, socket_timeout=1.0, socket_connect_timeout=1.0)
     redis_server.kill()
-    await write(dead, "octavo:{b:2}:orphan:c", attempt=0)
+    writer = OrphanWriter(dead, retry_s=0.01)
+    writer.submit([OrphanUsage("octavo:{b:2}:orphan:e", "r-0", 0, "", USAGE)])
+    await writer.flush()
     redis_server.start()
-    assert not await dead.exists("octavo:{b:2}:orphan:c")
+    assert not await dead.exists("octavo:{b:2}:orphan:e")
     await dead.aclose()

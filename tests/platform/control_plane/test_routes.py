@@ -23,10 +23,10 @@ PUBLIC_OF_DJANGO = {
     "admin/login/",
     "admin/logout/",  # leads back; there is nothing to end
 }
-PUBLIC_OF_THE_HOT_PATH = {"/health", "/ready", "/metrics"}  # the last from loopback only
+PUBLIC_OF_THE_HOT_PATH = {"/health", "/ready", "/v1/openapi.json", "/metrics"}  # the last from loopback only
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
-WORDS = ("1", "auth", "tenants", "x", "abc123", "")
+WORDS = ("1", "auth", "tenants", "x", "abc123", "batch_1", "")
 
 
 class Route(NamedTuple):
