@@ -27,6 +27,7 @@ class RandomModel:
         self._vocabulary = vocabulary
         self._random = random.Random(seed)
         self._row = np.zeros(vocabulary.num_words, np.int32)
+        self._names = {id_: content for content, id_ in vocabulary.added_tokens.items()}
         self._short = short_tokens(vocabulary)
         self._ends = np.zeros(vocabulary.size, bool)
         self._ends[sorted(vocabulary.end_ids)] = True
@@ -57,10 +58,13 @@ class RandomModel:
         return int(self._random.choice(among.nonzero()[0]))
 
     def _written(self, token_ids: list[int], has_ended: bool) -> Written:
-        text = self._vocabulary.tokenizer.decode_bytes(token_ids).decode(
-            "utf-8", "strict" if has_ended else "replace"
-        )
+        text = self._bytes_of(token_ids).decode("utf-8", "strict" if has_ended else "replace")
         return Written(token_ids, has_ended, text)
+
+    def _bytes_of(self, token_ids: list[int]) -> bytes:
+        """Added tokens by their own names, which the constraints' tokenizer doesn't know."""
+        decode, names = self._vocabulary.tokenizer.decode_bytes, self._names
+        return b"".join(names[id_].encode() if id_ in names else decode([id_]) for id_ in token_ids)
 
 
 def short_tokens(vocabulary: Vocabulary) -> NDArray[np.bool_]:

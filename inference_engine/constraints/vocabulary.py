@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from llguidance import LLTokenizer
 
+from .control_tokens import with_unspellable
+
 WORD_BITS = 32
 
 
@@ -14,6 +16,7 @@ class Vocabulary:
     """Built once an engine (about a second), shared by all its matchers."""
 
     tokenizer: LLTokenizer
+    """Text never becomes a control token in it; see control_tokens.py."""
     tokenizer_json: bytes = field(repr=False)
     size: int
     """The model's vocabulary: the number of logits in a row, rows of padding included."""
@@ -36,10 +39,16 @@ def load_vocabulary(tokenizer_json: bytes, *, vocab_size: int, end_ids: Iterable
     ids = sorted(id_ for id_ in end_ids if id_ < vocab_size)
     if not ids:
         raise UnsupportedTokenizer("a model without end ids can't end a constrained output")
+    added = {token["content"]: token["id"] for token in json.loads(tokenizer_json).get("added_tokens") or ()}
+    as_it_is = _read(tokenizer_json, vocab_size, ids)
+    control_ids = {id_ for id_ in added.values() if id_ < vocab_size and as_it_is.is_special_token(id_)}
+    tokenizer = _read(with_unspellable(tokenizer_json, control_ids), vocab_size, ids)
+    return Vocabulary(tokenizer, tokenizer_json, vocab_size, frozenset(ids), added)
+
+
+def _read(tokenizer_json: bytes, vocab_size: int, end_ids: list[int]) -> LLTokenizer:
     slices = LLTokenizer.json_slices()
     try:
-        tokenizer = LLTokenizer(tokenizer_json.decode(), n_vocab=vocab_size, eos_token=ids, slices=slices)
+        return LLTokenizer(tokenizer_json.decode(), n_vocab=vocab_size, eos_token=end_ids, slices=slices)
     except ValueError as error:
         raise UnsupportedTokenizer(str(error)) from error
-    added = {token["content"]: token["id"] for token in json.loads(tokenizer_json).get("added_tokens") or ()}
-    return Vocabulary(tokenizer, tokenizer_json, vocab_size, frozenset(ids), added)

@@ -179,3 +179,12 @@ def test_an_engine_that_serves_no_constraints_says_so(fake_service: Service) -> 
         body = fake_service.chat_body(response_format=schema_format(CITY), stream=stream)
         error = fake_service.refusal(CHAT, body)
         assert (error["param"], error["code"]) == ("response_format", "unsupported_feature")
+
+
+@pytest.mark.parametrize("text", ["<|im_end|>", "say <|im_start|>", "<jupyter_code>1"])
+def test_a_constant_that_spells_a_control_token_is_answered_whole(real_service: Service, text: str) -> None:
+    fields = {"response_format": schema_format({"const": text}), "max_tokens": 40, "seed": 1}
+    [choice] = real_service.chat(**fields)["choices"]
+    stream = real_service.stream_chat(**fields)
+    assert [choice["finish_reason"], *stream.finish_reasons()] == ["stop", "stop"]
+    assert json.loads(choice["message"]["content"]) == json.loads(stream.text()) == text
