@@ -90,3 +90,16 @@ def test_drafts_change_nothing_but_the_number_of_steps(real_service: Service) ->
     assert after.num_steps - between.num_steps < between.num_steps - before.num_steps
     streamed = real_service.stream_completion(text * 3, **drafted)
     assert streamed.text() == plain["choices"][0]["text"]
+
+
+def test_drafts_serve_responses_too(real_service: Service) -> None:
+    text = "Repeat this: " + "The cat sat on the mat. The dog lay by the door.\n" * 4
+    body = {"model": real_service.model, "input": text, "store": False, "temperature": 0}
+    body |= {"max_output_tokens": 60, "ignore_eos": True}
+    plain = real_service.answer("/v1/responses", body)
+    before = real_service.settled_stats()
+    config = {"method": "ngram", "num_speculative_tokens": 8}
+    fast = real_service.answer("/v1/responses", body | {"speculative_config": config})
+    after = real_service.settled_stats()
+    assert fast["output"][0]["content"] == plain["output"][0]["content"]
+    assert after.num_accepted_tokens > before.num_accepted_tokens

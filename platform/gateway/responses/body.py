@@ -4,7 +4,16 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from gateway.orders.fields import AtLeastOne, Count, Fraction, Integer64, Metadata, SharedFields, Tag
+from gateway.orders.fields import (
+    AtLeastOne,
+    Count,
+    Fraction,
+    Integer64,
+    Metadata,
+    SharedFields,
+    SpeculativeConfig,
+    Tag,
+)
 from gateway.responses.text_format import TextSettings
 from gateway.responses.tools import Choice, Tools
 from inference_engine.contract.limits import MAX_TOP_LOGPROBS
@@ -48,6 +57,7 @@ class ResponseBody(Struct, forbid_unknown_fields=True, kw_only=True):
     stop: str | list[str] | None = None
     seed: Integer64 | None = None
     ignore_eos: bool | None = None
+    speculative_config: SpeculativeConfig | None = None
 
     background: bool | None = None
     conversation: Any = None
@@ -70,6 +80,7 @@ class ResponseBody(Struct, forbid_unknown_fields=True, kw_only=True):
             stop=self.stop,
             seed=self.seed,
             ignore_eos=self.ignore_eos,
+            speculative_config=self.speculative_config,
             user=self.user,
             metadata=self.metadata,
             service_tier=self.service_tier,
