@@ -39,14 +39,16 @@ class StepApplier:
             if request.state is finished:
                 continue
             update = go_on(chunk, sampled)
-            if update is None:
+            if update is not None:
+                num_outputs += 1
+                if not request.num_computed % BLOCK_SIZE:
+                    self._kv.publish(request)
+            else:
                 update = self._settle(chunk, sampled)
                 if update is None:
                     continue
-            elif not request.num_computed % BLOCK_SIZE:
-                self._kv.publish(request)
+                num_outputs += len(update.token_ids)
             updates.append(update)
-            num_outputs += len(update.token_ids)
         for index, tokens in result.verified.items():
             if plan.chunks[index].request.state is not finished:
                 updates.append(self._settle_drafts(plan.chunks[index], tokens))

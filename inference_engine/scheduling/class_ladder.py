@@ -11,6 +11,7 @@ So whenever age alone has let a class go first, the class begins to age anew. A 
 one admission for each W tokens and class above it, and an urgent request is held up by one such admission.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator
 
 from .lanes import Lanes
@@ -35,8 +36,14 @@ class ClassLadder:
         self.rungs[request.class_rank].remove(request)
 
     def head(self, but: Collection[str] = ()) -> Request | None:
-        heads = (rung.head(but) for rung in self.rungs if len(rung))
-        return min((head for head in heads if head is not None), key=self._key, default=None)
+        first, lowest = None, math.inf
+        for rank, rung in enumerate(self.rungs):
+            if not len(rung) or self._lowest_key(rank) >= lowest:
+                continue
+            head = rung.head(but)
+            if head is not None and self._key(head) < lowest:
+                first, lowest = head, self._key(head)
+        return first
 
     def start(self, request: Request) -> None:
         """`request` was admitted, and has been removed."""
@@ -55,6 +62,10 @@ class ClassLadder:
     def _key(self, request: Request) -> float:
         rank, arrived = request.class_rank, request.queued_clock or 0.0
         return rank * self._window + max(arrived, self._aged_at[rank])
+
+    def _lowest_key(self, rank: int) -> float:
+        """That anything in the class could have: a class that has aged lately isn't looked at."""
+        return rank * self._window + self._aged_at[rank]
 
 
 def bulk_gives_way(runner: Request, waiting: Request) -> bool:

@@ -45,7 +45,8 @@ class StepPlanner:
         budget = self._pace.prefill_budget(decodes, lambda: self._prompts(prefills))
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
-        decodes, prefills, budget = self._restraint.hold_back(decodes, prefills, budget)
+        if self._roster.running_bulk:
+            decodes, prefills, budget = self._restraint.hold_back(decodes, prefills, budget)
         chunks: list[ScheduledChunk] = []
         if not self._drafter.is_idle:
             decodes, chunks = self._drafter.draft(decodes)

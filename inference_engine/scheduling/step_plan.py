@@ -45,10 +45,11 @@ class StepPlan(Struct, gc=False):
     chunks: list[ScheduledChunk]
     copies: list[tuple[int, int]] = []
     """(source, target) blocks to be copied before the step."""
+    num_tokens: int = 0
+    """Of all chunks: counted once, while they are in the processor's cache."""
 
-    @property
-    def num_tokens(self) -> int:
-        return num_tokens(self.chunks)
+    def __post_init__(self) -> None:
+        self.num_tokens = num_tokens(self.chunks)
 
 
 def num_tokens(chunks: list[ScheduledChunk]) -> int:

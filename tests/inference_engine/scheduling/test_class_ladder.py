@@ -1,3 +1,5 @@
+import random
+
 import pytest
 
 from inference_engine.contract.requests import ServiceClass
@@ -56,6 +58,19 @@ def test_of_a_backlog_of_old_bulk_only_one_goes_before_fresh_chats(ladder, reque
         ranks.append(head.service_class)
     assert ranks == [BULK] + [CHAT] * 10
     assert head.is_let_in_by_age is False
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_head_has_the_lowest_key_of_all_though_not_every_class_is_looked_at(ladder, request_of, seed):
+    draw = random.Random(seed)
+    for arrival in range(120):
+        ladder.push(request_of(arrival, service_class=draw.choice(list(ServiceClass))))
+        ladder.clock += draw.choice((0, 7, 60))
+        if draw.random() < 0.6:
+            head = ladder.head()
+            assert ladder._key(head) == min(map(ladder._key, ladder))
+            ladder.remove(head)
+            ladder.start(head)
 
 
 def test_bulk_gives_way_to_what_is_more_urgent_unless_its_age_let_it_in(request_of):
