@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import httpx
 import pytest
 import redis
 
@@ -81,6 +82,26 @@ def test_a_rate_tells_when_to_come_back(bob: Service, set_limit: SetLimit) -> No
     assert refused.headers["x-should-retry"] == "true"
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.headers["x-ratelimit-limit-tokens"] == "600"
+
+
+def test_a_tenant_that_may_have_one_request_waiting_is_refused_by_its_own_code(
+    bob: Service, set_limit: SetLimit
+) -> None:
+    """Eight choices come to the engine at once; it hears of the limit a moment after it is set."""
+    set_limit("queued", 1)
+
+    answers: list[httpx.Response] = []
+
+    def is_refused() -> bool:
+        answers.append(bob.post("/v1/completions", bob.completion_body("Hello", max_tokens=1, n=8)))
+        return answers[-1].status_code != 200
+
+    wait_until(is_refused, "a full queue", ceiling_s=30)
+    answer = answers[-1]
+    assert answer.status_code == 429
+    error = checked_error(answer)
+    assert (error["type"], error["code"]) == ("rate_limit_error", "tenant_queue_full")
+    assert (answer.headers["x-should-retry"], answer.headers["retry-after"]) == ("true", "1")
 
 
 def test_budget_ledger_sums_and_engine_agree_to_the_token(bob: Service, set_limit: SetLimit) -> None:
