@@ -5,12 +5,14 @@ from typing import Any
 
 from bulk.http.paths import is_bulk_path
 
-HOT_PATHS = frozenset({"/v1", "/tokenize", "/detokenize", "/health", "/ready", "/metrics"})
+CONSOLE_PATHS = frozenset({"", "admin", "api", "static"})
+"""The first parts of the paths that Django knows."""
 
 
 def is_hot_path(path: str) -> bool:
-    """For the generation application rather than Django; whatever else is under /v1/ is its 404."""
-    return path in HOT_PATHS or (path.startswith("/v1/") and not is_bulk_path(path))
+    """For the generation application rather than Django. What neither knows is its 404."""
+    first = path.lstrip("/").partition("/")[0]
+    return first not in CONSOLE_PATHS and not is_bulk_path(path)
 
 
 def is_loopback(server: Any) -> bool:

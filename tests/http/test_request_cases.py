@@ -306,8 +306,9 @@ def test_unknown_models(service: Service) -> None:
 
 
 def test_unknown_paths_and_methods(service: Service) -> None:
-    response = service.http.post("/v1/nothing", headers=service.headers())
-    assert (response.status_code, checked_error(response)["code"]) == (404, "not_found")
+    for path in ("/v1/nothing", "/chat/completions"):  # the second by clients that were given no /v1
+        response = service.http.post(path, headers=service.headers())
+        assert (response.status_code, checked_error(response)["code"]) == (404, "not_found")
     response = service.http.get(CHAT, headers=service.headers())
     assert (response.status_code, checked_error(response)["code"]) == (405, "method_not_allowed")
     assert response.headers["allow"] == "POST"
