@@ -41,9 +41,9 @@ def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
         yield stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scripted(redis_binary: Path, smollm2_dir: Path) -> Iterator[ScriptedStack]:
-    """A gateway whose engine says what the test tells it to."""
+    """A gateway whose engine says what the test tells it to. It turns as long as it lives."""
     with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
         stack = ScriptedStack(Path(home), redis_binary, smollm2_dir)
         try:
