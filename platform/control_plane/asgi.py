@@ -44,16 +44,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     elif is_bulk_path(scope["path"]):
         is_upload = scope["path"] == FILES and scope["method"] == "POST"
         await (upload_application if is_upload else bulk_application)(scope, receive, send)
-    elif not is_hot_path(scope["path"]):
-        await _console(scope, receive, send)
-    else:
+    elif is_hot_path(scope["path"]) or not is_loopback(scope.get("server")):
         await hot_path(scope, receive, send)
-
-
-async def _console(scope: Scope, receive: Receive, send: Send) -> None:
-    """Until operators have a second factor the console answers on loopback addresses only."""
-    if is_loopback(scope.get("server")):
+    else:  # until operators have a second factor the console answers on loopback addresses only
         await console_application(scope, receive, send)
-        return
-    await send({"type": "http.response.start", "status": 404, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})

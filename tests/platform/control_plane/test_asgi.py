@@ -1,6 +1,7 @@
 """The one entry, spoken to as a server would: who answers which path, and how a process ends."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,6 +14,14 @@ from control_plane.asgi import application
 from usage.models import Ending
 
 Message = dict[str, Any]
+
+NOT_FOUND_HEADERS = {
+    b"content-length",
+    b"content-type",
+    b"openai-processing-ms",
+    b"x-request-id",
+    b"x-should-retry",
+}
 
 
 async def get(path: str, server: object = ("127.0.0.1", 8000)) -> tuple[int, dict[bytes, bytes], bytes]:
@@ -84,7 +93,9 @@ async def test_people_get_django_and_programs_the_hot_path(
 
 async def test_the_console_is_not_there_for_other_addresses(transactional_db: None) -> None:
     for path in ("/admin/login/", "/static/admin/css/base.css", "/", "/nothing"):
-        assert await get(path, server=("10.1.2.3", 8000)) == (404, {b"content-length": b"0"}, b"")
+        status, headers, body = await get(path, server=("10.1.2.3", 8000))
+        assert (status, json.loads(body)["error"]["code"]) == (404, "not_found"), path
+        assert set(headers) == NOT_FOUND_HEADERS
 
 
 async def test_a_process_ends_with_its_settlements_made(
