@@ -15,7 +15,7 @@ from servers_of_tests import wait_until
 OPERATOR = "olga"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     require(found, "no chromium")
@@ -26,7 +26,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def console(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
     """No engine: the console needs none. `keys["olga"]` is the operator's password."""
     with Stack.opened(redis_binary, smollm2_dir) as stack:

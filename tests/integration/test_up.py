@@ -196,7 +196,8 @@ def test_an_engine_that_dies_or_stands_still_is_replaced(
 
 def test_children_die_with_a_supervisor_that_is_killed(installation: Installation) -> None:
     installation.start()
-    assert len(installation.processes()) == 5  # itself, Redis, engine, ledger writer, gateway
+    # itself, Redis, engine, ledger writer, gateway, worker, its three processes, clock
+    wait_until(lambda: len(installation.processes()) == 10, "everything runs")
     installation.signal(signal.SIGKILL)
     installation.wait()
     wait_until(lambda: not installation.processes(), "all processes are gone")
