@@ -30,7 +30,7 @@ from text.model_text import ModelText
 
 ROUNDS = 2
 POLL_S = 0.5
-"""Asking costs the machine that is measured: at 20 ms the batch had 0.68 of the engine's speed instead of 0.88."""
+"""Asking costs the machine: at 20 ms the batch had 0.68 of the engine's speed instead of 0.88."""
 IN_FLIGHT = 200
 """As many as two chunks have."""
 
