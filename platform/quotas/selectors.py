@@ -1,14 +1,9 @@
 """Reads of limits."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from quotas.limits import OF_TENANTS, LimitKind, LimitRule, LimitScope
 from quotas.models import Limit
-
-
-def limits_of(tenant_id: int) -> QuerySet[Limit]:
-    """All limits of a tenant, of its keys and of its models."""
-    return Limit.objects.filter(tenant_id=tenant_id).select_related("key")
 
 
 def rules_for_key(tenant_id: int, key_pk: int) -> tuple[LimitRule, ...]:
