@@ -7,7 +7,6 @@ from api_keys.principal import Principal
 from gateway.chat.body import ChatBody
 from gateway.chat.format import ChatFormat
 from gateway.chat.tools import tools_of
-from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.orders.neutral import NEUTRAL, NEUTRAL_IN_MESSAGE, check_neutral
 from gateway.orders.order import Order, denied_prompt, order_of
@@ -15,7 +14,7 @@ from gateway.orders.response_format import constraint_of
 from gateway.orders.tools import ToolUse, constrained
 from gateway.runs.journey import serve
 from gateway.services import Services
-from gateway.transport.connection import while_connected
+from gateway.transport.connection import serve_body
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
 from inference_engine.contract.codes import Code
@@ -29,8 +28,7 @@ _decoder = StrictDecoder(ChatBody)
 
 async def chat_completions(exchange: Exchange, services: Services) -> None:
     principal = await authenticate(exchange.header(b"authorization"))
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _serve(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _serve(exchange, services, principal, raw))
 
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:

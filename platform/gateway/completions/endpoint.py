@@ -4,14 +4,13 @@ from api_keys.authentication import authenticate
 from api_keys.principal import Principal
 from gateway.completions.body import CompletionBody
 from gateway.completions.format import CompletionFormat
-from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.orders.neutral import NEUTRAL, check_neutral
 from gateway.orders.order import Order, order_of
 from gateway.orders.prompts import echoes_of, encode_prompts
 from gateway.runs.journey import serve
 from gateway.services import Services
-from gateway.transport.connection import while_connected
+from gateway.transport.connection import serve_body
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
 from inference_engine.contract.events import Description
@@ -24,8 +23,7 @@ _decoder = StrictDecoder(CompletionBody)
 
 async def completions(exchange: Exchange, services: Services) -> None:
     principal = await authenticate(exchange.header(b"authorization"))
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _serve(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _serve(exchange, services, principal, raw))
 
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:

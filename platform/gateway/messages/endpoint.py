@@ -3,14 +3,13 @@
 from api_keys.authentication import authenticate
 from api_keys.principal import Principal
 from gateway.callers import checked_caller
-from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.messages.answer import PING, MessageAnswer
 from gateway.messages.body import CountTokensBody, MessagesBody
 from gateway.messages.request import messages_order, num_tokens, renamed
 from gateway.runs.event_answer import EventOutput, sink_of
 from gateway.runs.journey import Caller, travel
 from gateway.services import Services
-from gateway.transport.connection import while_connected
+from gateway.transport.connection import serve_body
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
 from tenants.errors import Denied
@@ -21,8 +20,7 @@ _count_decoder = StrictDecoder(CountTokensBody)
 
 async def create_message(exchange: Exchange, services: Services) -> None:
     principal = await authenticate(authorization_of(exchange))
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _serve(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _serve(exchange, services, principal, raw))
 
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
@@ -41,8 +39,7 @@ async def _serve(exchange: Exchange, services: Services, principal: Principal, r
 
 async def count_tokens(exchange: Exchange, services: Services) -> None:
     principal = await checked_caller(authorization_of(exchange), exchange.address)
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _count(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _count(exchange, services, principal, raw))
 
 
 async def _count(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:

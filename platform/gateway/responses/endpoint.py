@@ -2,7 +2,6 @@
 
 from api_keys.authentication import authenticate
 from api_keys.principal import Principal
-from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.responses.body import ResponseBody
 from gateway.responses.errors import RESPONSE_ERRORS
 from gateway.responses.request import read_request
@@ -10,7 +9,7 @@ from gateway.responses.respond import respond
 from gateway.runs.event_answer import sink_of
 from gateway.runs.journey import Caller
 from gateway.services import Services
-from gateway.transport.connection import while_connected
+from gateway.transport.connection import serve_body
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
 
@@ -19,8 +18,7 @@ decoder = StrictDecoder(ResponseBody)
 
 async def create_response(exchange: Exchange, services: Services) -> None:
     principal = await authenticate(exchange.header(b"authorization"))
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _serve(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _serve(exchange, services, principal, raw))
 
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:

@@ -5,7 +5,6 @@ import msgspec
 from api_keys.principal import Principal
 from gateway.callers import caller_of
 from gateway.chat.tools import tools_of
-from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.models_endpoint import described
 from gateway.orders.logit_settings import check_token_ids
 from gateway.orders.neutral import NEUTRAL_IN_MESSAGE, check_neutral
@@ -19,7 +18,7 @@ from gateway.tokens.body import (
     TokenizeBody,
     Tokenized,
 )
-from gateway.transport.connection import while_connected
+from gateway.transport.connection import serve_body
 from gateway.transport.exchange import Exchange
 from gateway.transport.strict_json import StrictDecoder
 from inference_engine.contract.codes import Code
@@ -34,8 +33,7 @@ _detokenize = StrictDecoder(DetokenizeBody)
 
 async def tokenize(exchange: Exchange, services: Services) -> None:
     principal = await caller_of(exchange)
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _answer_tokens(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _answer_tokens(exchange, services, principal, raw))
 
 
 async def _answer_tokens(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
@@ -80,8 +78,7 @@ async def _tokens_of(body: TokenizeBody, text: ModelText) -> list[int]:
 
 async def detokenize(exchange: Exchange, services: Services) -> None:
     principal = await caller_of(exchange)
-    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
-    await while_connected(exchange, _answer_text(exchange, services, principal, raw))
+    await serve_body(exchange, lambda raw: _answer_text(exchange, services, principal, raw))
 
 
 async def _answer_text(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:

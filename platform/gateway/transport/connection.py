@@ -1,10 +1,11 @@
 """Work for a client lasts as long as the client: who goes away has the work cancelled at once."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fleet.cancelling import cancelled
+from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.transport.exchange import ClientGone, Exchange
 
 TICK_S = 5.0
@@ -38,3 +39,9 @@ def _note(task: "asyncio.Task[None]") -> None:
     """Nobody is left to hear how abandoned work failed; asyncio would complain in the log."""
     if not task.cancelled():
         task.exception()
+
+
+async def serve_body(exchange: Exchange, serve: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
+    """Read a body, then serve it for as long as the client is there. Raises Denied and ClientGone."""
+    raw = await exchange.read_body(GENERATION_BODY_BYTES, READ_TIMEOUT_S)
+    await while_connected(exchange, serve(raw))
