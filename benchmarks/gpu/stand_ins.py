@@ -20,7 +20,7 @@ class _Field:
 
 @dataclass_transform(field_specifiers=(_Field,))
 class _Struct:
-    """Keeps what it is given, by position or by name; defaults for the rest."""
+    """Keeps what it is given, by position or by name; defaults for the rest; then `__post_init__`."""
 
     _names: tuple[str, ...] = ()
 
@@ -35,6 +35,10 @@ class _Struct:
             if name not in given:
                 value = value.make() if isinstance(value, _Field) else _copied(value)
             setattr(self, name, value)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        pass
 
 
 class _Anything:

@@ -1,7 +1,7 @@
 """What is remembered of requests: attempts, sessions, deadlines, and endings for a while."""
 
 from inference_engine.scheduling.request import Request
-from inference_engine.serving.live_requests import LiveRequest, LiveRequests
+from inference_engine.serving.live_requests import UNHEARD_S, LiveRequest, LiveRequests
 from stand_ins.loop_under_test import generate
 
 
@@ -71,6 +71,8 @@ def test_endings_count_as_unheard_for_a_while() -> None:
     one, other, elsewhere = add(live, "a"), add(live, "b"), add(live, "c", session_id=2)
     for number, each in enumerate((one, other, elsewhere)):
         live.note_end(each, 100.0 + number)
-    assert live.ended_lately(1, 101.5) == [one, other]
-    assert live.ended_lately(1, 102.5) == [other]
-    assert live.ended_lately(2, 103.9) == [elsewhere] and live.ended_lately(2, 104.1) == []
+    forgotten = 100.0 + UNHEARD_S
+    assert live.ended_lately(1, forgotten - 0.5) == [one, other]
+    assert live.ended_lately(1, forgotten + 0.5) == [other]
+    assert live.ended_lately(2, forgotten + 1.9) == [elsewhere]
+    assert live.ended_lately(2, forgotten + 2.1) == []
