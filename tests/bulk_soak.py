@@ -22,6 +22,7 @@ from openai.types import Batch
 
 from batch_client import BatchClient, as_jsonl, chat_line
 from octavo_stack import ROOT, Stack
+from operations.children import NICE_BESIDE_THE_ENGINE
 from operations.redis_server import find_redis_server
 from servers_of_tests import RedisServer, wait_until
 
@@ -185,8 +186,8 @@ def main() -> int:
     options = parser.parse_args()
     server = find_redis_server()
     assert server is not None
-    with Stack.opened(server, options.model_dir) as stack:
-        stack.redis = RedisServer(server, stack.home, durable=True)
+    with Stack.opened(server, options.model_dir, nice=NICE_BESIDE_THE_ENGINE) as stack:
+        stack.redis = RedisServer(server, stack.home, durable=True, nice=stack.nice)
         stack.prepare()
         stack.start_engine(*engine_flags(options))
         stack.start_ledger_writer()

@@ -19,12 +19,14 @@ from typing import Any
 from batch_client import BatchClient, as_jsonl
 from bulk_soak import ENGINE, questions
 from fleet.session import EngineSession, SessionOptions
+from gateway.runs.run import BULK_TOKENS_PER_DELTA
 from inference_engine.contract.events import Delta
 from inference_engine.contract.registry import ReplicaRecord, ReplicaState
 from inference_engine.contract.requests import Generate, ServiceClass
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.contract.wire import PROTOCOL_VERSION
 from octavo_stack import Stack
+from operations.children import NICE_BESIDE_THE_ENGINE
 from operations.redis_server import find_redis_server
 from text.model_text import ModelText
 
@@ -70,6 +72,7 @@ async def _one(
         tenant_id="0",
         key_id="k",
         service_class=ServiceClass.BULK,
+        tokens_per_delta=BULK_TOKENS_PER_DELTA,
     )
     async with places:
         events = session.generate(message)
@@ -93,6 +96,7 @@ def batched(client: BatchClient, lines: list[dict[str, Any]], max_tokens: int) -
 
 
 def measure(stack: Stack, options: argparse.Namespace) -> dict[str, Any]:
+    os.nice(stack.nice)  # whoever asks is no more urgent than whoever works for it
     client, address = BatchClient(stack), f"unix:{stack.home / 'engine'}.sock"
     lines = questions(options.lines, stack.model, options.max_tokens)
     for line in lines:
@@ -118,7 +122,7 @@ def main() -> int:
     options = parser.parse_args()
     server = find_redis_server()
     assert server is not None
-    with Stack.opened(server, options.model_dir) as stack:
+    with Stack.opened(server, options.model_dir, nice=NICE_BESIDE_THE_ENGINE) as stack:
         stack.prepare()
         stack.start_engine(*ENGINE, "--no-prefix-cache", *(["--fake"] if options.fake else []))
         stack.start_ledger_writer()

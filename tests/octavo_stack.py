@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from servers_of_tests import RedisServer, free_port, wait_until
+from servers_of_tests import RedisServer, free_port, nicely, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -47,9 +47,11 @@ class Stack:
     keys: dict[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     port: int = 0
+    nice: int = 0
+    """Of what runs beside the engine. Where speeds are measured: as `make up` has it."""
 
     def __post_init__(self) -> None:
-        self.redis = RedisServer(self.redis_binary, self.home)
+        self.redis = RedisServer(self.redis_binary, self.home, nice=self.nice)
         self.environment = {
             **os.environ,
             "OCTAVO_HOME": str(self.home),
@@ -60,10 +62,10 @@ class Stack:
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, redis_binary: Path, model_dir: Path) -> Iterator[Self]:
+    def opened(cls, redis_binary: Path, model_dir: Path, *, nice: int = 0) -> Iterator[Self]:
         """In a folder of its own; in the end every process is stopped."""
         with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
-            stack = cls(Path(home), redis_binary, model_dir)
+            stack = cls(Path(home), redis_binary, model_dir, nice=nice)
             try:
                 yield stack
             finally:
@@ -85,7 +87,8 @@ class Stack:
     def start_engine(self, *flags: str, name: str = "engine") -> None:
         address = f"unix:{self.home / name}.sock"
         common = ["--model-dir", str(self.model_dir), "--model-name", self.model, "--address", address]
-        self._start(name, "inference_engine", *common, "--replica-id", name, *flags)
+        module = ("-m", "inference_engine")
+        self._start_command(name, 0, *module, *common, "--replica-id", name, *flags)
 
     def start_ledger_writer(self) -> None:
         self._start("ledger", "django", "ledger_writer")
@@ -119,7 +122,7 @@ class Stack:
     def start_bulk(self) -> None:
         """For files and batches: the worker and its clock, under their supervisor."""
         script = ROOT / "tests" / "stand_ins" / "bulk_supervisor.py"
-        self._start_command("bulk", str(script), str(self.home))
+        self._start_command("bulk", 0, str(script), str(self.home))
 
     def kill_bulk(self, word: str) -> None:
         """SIGKILL to a child of the supervisor, known by a word of its command, and to all of its group."""
@@ -169,12 +172,12 @@ class Stack:
         return ", ".join(str(path) for path in sorted(self.home.glob("*.log")))
 
     def _start(self, name: str, module: str, *arguments: str) -> None:
-        self._start_command(name, "-m", module, *arguments)
+        self._start_command(name, self.nice, "-m", module, *arguments)
 
-    def _start_command(self, name: str, *arguments: str) -> None:
+    def _start_command(self, name: str, nice: int, *arguments: str) -> None:
         with open(self.home / f"{name}.log", "ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, *arguments],
+                nicely(nice, (sys.executable, *arguments)),
                 env=self.environment,
                 cwd=ROOT,
                 stdout=log,

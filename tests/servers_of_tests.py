@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -35,14 +35,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def nicely(nice: int, command: Sequence[str]) -> list[str]:
+    """The command under that many levels more of niceness."""
+    return ["nice", "-n", str(nice), *command] if nice else list(command)
+
+
 class RedisServer:
     """One redis-server. `kill`, `pause` and `restart` are for fault tests; `url` stays the same."""
 
-    def __init__(self, binary: Path, folder: Path, *, durable: bool = False) -> None:
+    def __init__(self, binary: Path, folder: Path, *, durable: bool = False, nice: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.socket = folder / "redis.sock"
         self.url = f"unix://{self.socket}"
-        self._command = redis_command(binary, self.socket, folder, durable=durable)
+        self._command = nicely(nice, redis_command(binary, self.socket, folder, durable=durable))
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

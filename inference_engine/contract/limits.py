@@ -19,6 +19,7 @@ MAX_BAD_WORDS = 256
 MAX_BAD_WORD_TOKENS = 64
 MAX_REPETITION_PENALTY = 10_000.0
 MAX_DRAFT_TOKENS = 32
+MAX_TOKENS_PER_DELTA = 64
 MAX_ID_LENGTH = 128
 """Characters in a request, tenant, key or group id."""
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from .limits import MAX_ID_LENGTH, MAX_PROMPT_TOKENS
+from .limits import MAX_ID_LENGTH, MAX_PROMPT_TOKENS, MAX_TOKENS_PER_DELTA
 from .sampling import SamplingParams, TokenId
 
 Id = Annotated[str, Meta(min_length=1, max_length=MAX_ID_LENGTH)]
@@ -61,6 +61,9 @@ class Generate(Message, frozen=True, tag="generate", kw_only=True):
     """Milliseconds from receipt, so that clocks need not agree."""
     reservation_key: str = ""
     """Where an engine whose session died writes its orphans' final usage."""
+    tokens_per_delta: Annotated[int, Meta(ge=1, le=MAX_TOKENS_PER_DELTA)] = 1
+    """The first token is sent at once, the others in Deltas of so many; what is left comes with the end. For
+    whoever shows nobody what comes: each Delta costs both sides as much as several tokens."""
 
 
 class Abort(Message, frozen=True, tag="abort", kw_only=True):

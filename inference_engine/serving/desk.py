@@ -10,6 +10,7 @@ from inference_engine.scheduling.scheduler import Scheduler
 from inference_engine.scheduling.step_plan import RequestUpdate, StepPlan
 
 from .compilations import Compilation, Compilations
+from .gathering import Gathering
 from .live_requests import LiveRequest, LiveRequests
 from .mail import Mail
 from .orphans import OrphanUsage
@@ -63,7 +64,9 @@ class Desk:
         answer = self._scheduler.add(generate, matcher, self._clock() - received_at)
         request = self._scheduler.requests.get(generate.request_id)
         if request is not None:
-            live = LiveRequest(request, session_id, generate.reservation_key, received_at)
+            size = generate.tokens_per_delta
+            gathering = Gathering(size) if size > 1 else None
+            live = LiveRequest(request, session_id, generate.reservation_key, received_at, gathering)
             self.live.add(live, generate)
         self._mail.post(session_id, answer)
 
@@ -147,7 +150,9 @@ class Desk:
                 continue
             if update.token_ids or update.prompt_logprobs is not None:
                 live.first_token_at = now if live.first_token_at is None else live.first_token_at
-                self._post_delta(live, update)
+            due = update if live.gathering is None else live.gathering.add(update)
+            if due is not None and (due.token_ids or due.prompt_logprobs is not None):
+                self._post_delta(live, due)
             if update.finish is not None:
                 self.live.remove(live)
                 self._post_finished(live, update.finish, update.code, update.stop_token_id)

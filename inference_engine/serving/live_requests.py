@@ -8,6 +8,7 @@ from inference_engine.contract.events import Timeline, Usage
 from inference_engine.contract.requests import Generate
 from inference_engine.scheduling.request import Request
 
+from .gathering import Gathering
 from .orphans import OrphanUsage
 
 REMEMBERED_ENDINGS = 16_384
@@ -23,6 +24,8 @@ class LiveRequest:
     session_id: int
     reservation_key: str
     received_at: float
+    gathering: Gathering | None = None
+    """Where its Deltas are to have several tokens."""
     has_deadline: bool = False
     started_at: float | None = None
     first_token_at: float | None = None

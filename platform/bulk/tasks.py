@@ -1,5 +1,6 @@
 """Celery's tasks. Each may come twice, late, or not at all: what they call sees to that."""
 
+from threading import Event
 from typing import Any
 
 from celery import shared_task
@@ -28,8 +29,11 @@ def validate(batch_pk: int) -> None:
 
 @shared_task(name=RUN_CHUNK)
 def run(chunk_pk: int) -> None:
-    worker = loop_thread()
-    is_done = worker.run(run_chunk(worker.services, worker.keeper, chunk_pk))
+    worker, is_half_done = loop_thread(), Event()
+    running = worker.start(run_chunk(worker.services, worker.keeper, chunk_pk, is_half_done.set))
+    is_half_done.wait()
+    dispatch()
+    is_done = running.result()
     dispatch()
     if is_done:
         _finish_after(chunk_pk)

@@ -46,8 +46,9 @@ def gateway_child(host: str, port: int) -> ChildSpec:
 
 
 def worker_child(environment: Mapping[str, str]) -> ChildSpec:
-    """Files and batches. A process for each chunk of lines that runs at once, and one for everything else."""
-    num_processes = int(environment.get("OCTAVO_BULK_CHUNKS") or DEFAULT_BULK_CHUNKS) + 1
+    """Files and batches. A process for each chunk of lines that runs at once, one for a chunk that begins as
+    others end, and one for everything else."""
+    num_processes = int(environment.get("OCTAVO_BULK_CHUNKS") or DEFAULT_BULK_CHUNKS) + 2
     command = (*_CELERY, "worker", "--include", "bulk.tasks", "--concurrency", str(num_processes))
     log_level = environment.get("OCTAVO_LOG_LEVEL") or "WARNING"  # at INFO each task is two lines
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", log_level)

@@ -77,6 +77,7 @@ TO_ENGINE: dict[str, GatewayMessage] = {
         weight=1.5,
         deadline_ms=60_000,
         reservation_key="octavo:{b:7}:reservation:req-1",
+        tokens_per_delta=16,
     ),
     "abort": Abort(request_id="req-1", attempt=2),
     "describe": Describe(),

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,24 +26,37 @@ LONGEST_PAUSE_S = 60.0
 RENEWALS_A_LEASE = 3
 
 
-async def run_chunk(services: Services, keeper: Keeper, chunk_pk: int) -> bool:
-    """Whether the chunk is done. Nothing happens if others are at it. Raises StorageUnavailable."""
-    claim = await in_database(claim_chunk, chunk_pk)
-    if claim is None:
-        return await in_database(close_chunk, chunk_pk)
+async def run_chunk(
+    services: Services, keeper: Keeper, chunk_pk: int, when_half_done: Callable[[], None]
+) -> bool:
+    """Whether the chunk is done. Nothing happens if others are at it. `when_half_done` is called in any case,
+    at the end if not before. Raises StorageUnavailable."""
+    try:
+        claim = await in_database(claim_chunk, chunk_pk)
+        if claim is None:
+            return await in_database(close_chunk, chunk_pk)
+        return await _run_claim(services, keeper, claim, when_half_done)
+    finally:
+        when_half_done()
+
+
+async def _run_claim(
+    services: Services, keeper: Keeper, claim: Claim, when_half_done: Callable[[], None]
+) -> bool:
     not_before: datetime | None = None
     try:
         path = await asyncio.to_thread(local_path, claim.input_file)
         runner = LineRunner(services, keeper, claim, path, time.monotonic() + BEGINS_WITHIN_S)
-        not_before = await _run_lines(claim, runner)
+        not_before = await _run_lines(claim, runner, when_half_done)
     finally:
         is_done = await in_database(end_claim, claim, not_before)
     return is_done
 
 
-async def _run_lines(claim: Claim, runner: LineRunner) -> datetime | None:
+async def _run_lines(claim: Claim, runner: LineRunner, when_half_done: Callable[[], None]) -> datetime | None:
     """When what couldn't begin may try again."""
     tasks = [asyncio.create_task(runner.run(line)) for line in claim.lines]
+    _call_at_half(tasks, when_half_done)
     renewing = asyncio.create_task(_renew_until_ended(claim))
     until: list[asyncio.Task[Any]] = [renewing, asyncio.create_task(asyncio.wait(tasks))]
     try:
@@ -54,6 +68,19 @@ async def _run_lines(claim: Claim, runner: LineRunner) -> datetime | None:
         endings = await asyncio.gather(*tasks, return_exceptions=True)
     pauses = [ending.seconds for ending in endings if isinstance(ending, NotNow)]
     return timezone.now() + timedelta(seconds=min(*pauses, LONGEST_PAUSE_S)) if pauses else None
+
+
+def _call_at_half(tasks: list[asyncio.Task[None]], call: Callable[[], None]) -> None:
+    num_left = len(tasks) // 2
+
+    def count(_: asyncio.Task[None]) -> None:
+        nonlocal num_left
+        num_left -= 1
+        if not num_left:
+            call()
+
+    for task in tasks:
+        task.add_done_callback(count)
 
 
 async def _renew_until_ended(claim: Claim) -> None:

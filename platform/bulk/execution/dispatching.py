@@ -1,7 +1,8 @@
 """Which chunks are worked on now: as many as there are places, fairly among tenants, each one's oldest first.
 
 They wait in the database, not in the broker's queue, so that nobody's ten lines stand behind somebody else's
-fifty thousand.
+fifty thousand. Chunks that began together end together: one more may begin once half a chunk's lines are
+done, so that an engine has lines to go on with.
 """
 
 from collections import Counter
@@ -12,7 +13,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from bulk.announcing import announce_chunk
-from bulk.models import Batch, BatchStatus, Chunk
+from bulk.limits import LINES_PER_CHUNK
+from bulk.models import UNFINISHED, Batch, BatchStatus, Chunk, Line
 
 QUEUED_LEASES = 2
 """How many leases long a task may wait for a worker before it is announced again."""
@@ -34,7 +36,7 @@ def dispatch() -> int:
 def _next_chunk() -> Chunk | None:
     """None: every place is taken, or nothing is to be done."""
     live = _live_by_tenant()
-    if live.total() >= settings.OCTAVO_BULK_CHUNKS:
+    if not _has_place(live.total()):
         return None
     now = timezone.now()
     running = Batch.objects.filter(status=BatchStatus.IN_PROGRESS, expires_at__gt=now)
@@ -47,11 +49,22 @@ def _next_chunk() -> Chunk | None:
     return None
 
 
+def _has_place(num_live: int) -> bool:
+    num_places = settings.OCTAVO_BULK_CHUNKS
+    if num_live != num_places:
+        return num_live < num_places
+    num_lines = Line.objects.filter(chunk__in=_live(), state__in=UNFINISHED).count()
+    return 2 * num_lines <= (2 * num_places - 1) * LINES_PER_CHUNK
+
+
 def _live_by_tenant() -> Counter[int]:
-    live = Chunk.objects.filter(
+    return Counter(_live().values_list("batch__tenant_id", flat=True))
+
+
+def _live() -> "QuerySet[Chunk]":
+    return Chunk.objects.filter(
         batch__status=BatchStatus.IN_PROGRESS, is_done=False, taken_until__gt=timezone.now()
     )
-    return Counter(live.values_list("batch__tenant_id", flat=True))
 
 
 def _ready() -> "QuerySet[Chunk]":

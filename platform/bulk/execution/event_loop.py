@@ -7,6 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import structlog
@@ -38,7 +39,10 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Raises what it raises."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self.start(work).result()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def stop(self) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(STOP_CEILING_S)

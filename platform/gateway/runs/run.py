@@ -17,7 +17,7 @@ from gateway.runs.answer import usage_of
 from gateway.runs.choice import Choice, ChoiceTools, Piece
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
-from inference_engine.contract.requests import Generate
+from inference_engine.contract.requests import Generate, ServiceClass
 from text.model_text import ModelText
 from usage.models import Ending
 
@@ -25,6 +25,8 @@ Emit = Callable[[Choice, Piece], Awaitable[None]]
 
 LAST_WORD_S = 1.0
 RECORD_INTERVAL_S = 0.2
+BULK_TOKENS_PER_DELTA = 32
+"""Should the engine die, another one makes as many again."""
 
 
 class Run:
@@ -56,6 +58,7 @@ class Run:
             service_class=admission.service_class,
             weight=admission.weight,
             reservation_key=admission.reservation_key,
+            tokens_per_delta=BULK_TOKENS_PER_DELTA if is_unwatched(order, admission.service_class) else 1,
         )
         decoder = text.stream_decoder(
             order.stop,
@@ -182,6 +185,12 @@ def _tools_of(order: Order, text: ModelText) -> ChoiceTools | None:
 def is_group(order: Order) -> bool:
     """Several choices share the computed prompt, unless each must see all of it computed."""
     return order.num_candidates > 1 and order.sampling.prompt_logprobs is None
+
+
+def is_unwatched(order: Order, service_class: ServiceClass) -> bool:
+    """Nobody sees its tokens as they come, and none of them can be the one to stop at."""
+    is_free_to_end = not order.stop and order.tools is None
+    return service_class is ServiceClass.BULK and not order.stream and is_free_to_end
 
 
 async def for_each(choices: list[Choice], work: Callable[[Choice], Coroutine[Any, Any, None]]) -> None:

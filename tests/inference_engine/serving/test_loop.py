@@ -40,6 +40,30 @@ def test_accepted_comes_first_then_contiguous_deltas_then_finished_with_exact_us
         assert finished.timeline.num_chunks == 9
 
 
+@pytest.mark.parametrize(("max_tokens", "sizes"), [(1, [1]), (9, [1, 4, 4]), (11, [1, 4, 4, 2])])
+def test_deltas_of_several_tokens_carry_the_same_ones(max_tokens: int, sizes: list[int]) -> None:
+    with running() as under_test:
+        session = under_test.session()
+        session.send(generate("plain", max_tokens=max_tokens, logprobs=1))
+        session.send(generate("r", max_tokens=max_tokens, logprobs=1, tokens_per_delta=4))
+        session.wait_finished("plain", "r")
+        deltas = [each for each in session.messages if isinstance(each, Delta)]
+        gathered = [delta for delta in deltas if delta.request_id == "r"]
+        assert [len(delta.token_ids) for delta in gathered] == sizes
+        assert [len(delta.logprobs or []) for delta in gathered] == sizes
+        assert session.tokens("r") == session.tokens("plain")
+
+
+def test_an_end_brings_what_had_been_gathered() -> None:
+    with running(fake_runner(end_id=END_ID, end_after=7)) as under_test:
+        session = under_test.session()
+        session.send(generate("r", max_tokens=50, tokens_per_delta=5))
+        session.wait_finished("r")
+        kinds = [type(message) for message in session.messages]
+        assert kinds == [Accepted, Delta, Delta, Delta, Finished]
+        assert len(session.tokens("r")) == 7
+
+
 @pytest.mark.parametrize("lag", [0, 1])
 def test_an_end_id_ends_the_request_and_is_named_but_not_sent(lag: int) -> None:
     runner = fake_runner(end_id=END_ID, end_after=3)

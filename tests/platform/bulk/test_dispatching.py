@@ -41,6 +41,31 @@ def test_places_are_filled_once(key: ApiKey, make_batch: Any, announced: Told, s
     assert chunks_of(announced) == [("Acme", 0), ("Acme", 1), ("Acme", 2)]
 
 
+def answer(chunk_pk: int, count: int) -> None:
+    lines = Line.objects.filter(chunk_id=chunk_pk).exclude(state=LineState.ANSWERED)
+    lines.filter(pk__in=list(lines.values_list("pk", flat=True)[:count])).update(state=LineState.ANSWERED)
+
+
+def test_one_more_begins_before_chunks_that_began_together_end_together(
+    key: ApiKey, make_batch: Any, announced: Told, settings: Any
+) -> None:
+    settings.OCTAVO_BULK_CHUNKS = 2
+    make_batch(key, 500)
+    dispatch()
+    first, second = (pk for task, pk in announced if task == RUN_CHUNK)
+    answer(first, 25)
+    answer(second, 24)
+    assert dispatch() == 0
+    answer(second, 1)
+    assert dispatch() == 1
+    answer(first, 74)
+    answer(second, 74)
+    assert dispatch() == 0
+    finish(first)
+    assert dispatch() == 1
+    assert chunks_of(announced) == [("Acme", 0), ("Acme", 1), ("Acme", 2), ("Acme", 3)]
+
+
 def test_ten_lines_do_not_stand_behind_fifty_thousand(
     key: ApiKey, make_batch: Any, announced: Told, settings: Any
 ) -> None:
@@ -51,7 +76,7 @@ def test_ten_lines_do_not_stand_behind_fifty_thousand(
     make_batch(other, 10)
     finish(announced[0][1])
     dispatch()
-    assert chunks_of(announced)[-1] == ("Bolt", 0)
+    assert chunks_of(announced)[2] == ("Bolt", 0)
 
 
 def test_what_nobody_took_is_announced_again(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fleet.session import EngineSession, SessionOptions
-from gateway.runs.run import Run
+from gateway.runs.run import BULK_TOKENS_PER_DELTA, Run, is_unwatched
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import Abort, Generate, ServiceClass
 from inference_engine.contract.sampling import SamplingParams
@@ -69,6 +69,7 @@ async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidate
         max_tokens=20,
         sampling=SamplingParams(seed=1, max_tokens=1),
         stop=(),
+        stream=False,
         constraint=None,
         constraint_param="response_format",
         tools=None,
@@ -108,6 +109,7 @@ async def test_once_begun_it_may_take_its_time(engine: ScriptedEngine) -> None:
     assert admission.endings == [(Ending.FINISHED, None)]
     (message,) = engine.got(Generate)
     assert isinstance(message, Generate) and message.service_class is ServiceClass.BULK
+    assert message.tokens_per_delta == BULK_TOKENS_PER_DELTA
 
 
 async def test_several_choices_are_one_group_and_their_prompt_counts_once(engine: ScriptedEngine) -> None:
@@ -120,3 +122,21 @@ async def test_several_choices_are_one_group_and_their_prompt_counts_once(engine
     assert len({message.request_id for message in messages}) == 3
     assert len({message.sampling.seed for message in messages}) == 1
     assert (admission.recorded["prompt_tokens"], admission.recorded["output_tokens"]) == (3, 60)
+
+
+@pytest.mark.parametrize(
+    ("service_class", "changes", "expected"),
+    [
+        (ServiceClass.BULK, {}, True),
+        (ServiceClass.INTERACTIVE, {}, False),
+        (ServiceClass.STANDARD, {}, False),
+        (ServiceClass.BULK, {"stream": True}, False),
+        (ServiceClass.BULK, {"stop": ("end",)}, False),
+        (ServiceClass.BULK, {"tools": object()}, False),
+    ],
+)
+def test_who_gets_several_tokens_at_once(
+    service_class: ServiceClass, changes: dict[str, object], expected: bool
+) -> None:
+    order: Any = SimpleNamespace(**{"stream": False, "stop": (), "tools": None, **changes})
+    assert is_unwatched(order, service_class) is expected
