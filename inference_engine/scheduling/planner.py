@@ -45,15 +45,19 @@ class StepPlanner:
         budget = self._pace.prefill_budget(decodes, lambda: self._prompts(prefills))
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
-        if self._roster.running_bulk:
-            decodes, prefills, budget = self._restraint.hold_back(decodes, prefills, budget)
+        restrained = self._restraint.hold_back(decodes, prefills) if self._roster.running_bulk else None
+        if restrained is not None:
+            decodes, prefills = restrained.decodes, restrained.prefills
         chunks: list[ScheduledChunk] = []
         if not self._drafter.is_idle:
             decodes, chunks = self._drafter.draft(decodes)
             budget = min(budget, self._config.max_step_tokens - len(decodes) - num_tokens(chunks))
         chunks += [schedule_decode(request) for request in decodes]
-        shares = share_budget(prefills, budget)
-        chunks += [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
+        if restrained is not None:
+            bulk_budget = min(budget, restrained.bulk_budget)
+            chunks += _schedule_all(restrained.bulk_prefills, bulk_budget)
+            budget -= bulk_budget
+        chunks += _schedule_all(prefills, budget)
         return StepPlan(step, chunks, self._reclaimer.copies)
 
     def _prompts(self, prefills: list[Request]) -> list[Request]:
@@ -134,6 +138,11 @@ class StepPlanner:
 
 def _still_running(requests: list[Request]) -> list[Request]:
     return [request for request in requests if request.state is RequestState.RUNNING]
+
+
+def _schedule_all(prefills: list[Request], budget: int) -> list[ScheduledChunk]:
+    shares = share_budget(prefills, budget)
+    return [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
 
 
 def schedule_decode(request: Request) -> ScheduledChunk:
