@@ -35,14 +35,13 @@ class StepApplier:
         num_outputs = 0
         finished = RequestState.FINISHED
         for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
-            request = chunk.request
-            if request.state is finished:
-                continue
             update = go_on(chunk, sampled)
             if update is not None:
                 num_outputs += 1
-                if not request.num_computed % BLOCK_SIZE:
-                    self._kv.publish(request)
+                if not (chunk.start + 1) % BLOCK_SIZE:
+                    self._kv.publish(chunk.request)
+            elif chunk.request.state is finished:
+                continue
             else:
                 update = self._settle(chunk, sampled)
                 if update is None:

@@ -21,7 +21,7 @@ class BlockPool:
         self._quarantined: OrderedDict[int, int] = OrderedDict()
         """Block -> the step after which it is safe; steps never fall along the order."""
         self._last_planned = 0
-        self._last_applied = 0
+        self.last_applied = 0
 
     @property
     def num_free(self) -> int:
@@ -52,7 +52,7 @@ class BlockPool:
         self._last_planned = step
 
     def end_step(self, step: int) -> None:
-        self._last_applied = step
+        self.last_applied = step
         while self._quarantined:
             block, until = next(iter(self._quarantined.items()))
             if until > step:
@@ -80,13 +80,14 @@ class BlockPool:
     def release(self, blocks: list[int]) -> int:
         """Drop one reference to each, the last first: the tail of a prefix is evicted before its head.
         Returns to how many of them nobody refers any more."""
-        num_gone = 0
+        ref_counts, num_gone = self.ref_counts, 0
+        is_in_use = self._last_planned > self.last_applied
         for block in reversed(blocks):
-            self.ref_counts[block] -= 1
-            if self.ref_counts[block]:
+            ref_counts[block] = num_left = ref_counts[block] - 1
+            if num_left:
                 continue
             num_gone += 1
-            if self._last_planned > self._last_applied:
+            if is_in_use:
                 self._quarantined[block] = self._last_planned
             else:
                 self._put_back(block)

@@ -24,6 +24,7 @@ A tenant with nothing running doesn't wait for a place of one that has several a
 newest of those lets it pass and keeps its blocks meanwhile.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from .class_ladder import ClassLadder, bulk_gives_way
@@ -35,26 +36,33 @@ from .service_counters import (
     CACHED_TOKEN_COST,
     OUTPUT_TOKEN_COST,
     PROMPT_TOKEN_COST,
-    Accounts,
+    Account,
 )
 
 RANK_GRAIN = 256.0
 """Service that makes one tenant less deserving than another when blocks are short: less is no difference, so
 that two with nearly equal counters don't take each other's blocks in turns."""
 
-_NONE: dict[int, Request] = {}
+
+class TenantAccount(Account):
+    __slots__ = ("charged_at", "running")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.charged_at = 0
+        """Number of the step up to which outputs are charged."""
+        self.running: dict[int, Request] = {}
+        """By arrival number."""
 
 
 class FairShares:
     def __init__(self, ageing_tokens: int) -> None:
-        self.accounts = Accounts()
+        self.accounts: defaultdict[str, TenantAccount] = defaultdict(TenantAccount)
         """By tenant."""
         self._ladder = ClassLadder(lambda: Lanes(of_tenant, self._order_of, KeyLane), ageing_tokens)
         self._last_left = [0.0 for _ in self._ladder.rungs]
         """By class: the counter of the tenant that last left it empty."""
-        self._running: dict[str, dict[int, Request]] = {}
-        """By tenant, by arrival number."""
-        self._with_several: dict[str, None] = {}
+        self._with_several: dict[str, TenantAccount] = {}
         """Tenants of which more than one runs, in an order that doesn't depend on hashes."""
         self._num_steps = 0
 
@@ -81,10 +89,10 @@ class FairShares:
 
     def start(self, request: Request) -> None:
         self._ladder.start(request)
-        of_tenant = self._running.setdefault(request.tenant_id, {})
-        of_tenant[request.arrival] = request
-        if len(of_tenant) > 1:
-            self._with_several[request.tenant_id] = None
+        account = self.accounts[request.tenant_id]
+        account.running[request.arrival] = request
+        if len(account.running) > 1:
+            self._with_several[request.tenant_id] = account
         if not request.num_preemptions:
             num_new = request.num_known - request.num_computed
             cost = num_new * PROMPT_TOKEN_COST + request.num_computed * CACHED_TOKEN_COST
@@ -94,13 +102,10 @@ class FairShares:
 
     def stop(self, request: Request) -> None:
         _charge_outputs(request)
-        tenant = request.tenant_id
-        of_tenant = self._running[tenant]
-        del of_tenant[request.arrival]
-        if len(of_tenant) == 1:
-            del self._with_several[tenant]
-        elif not of_tenant:
-            del self._running[tenant]
+        running = self.accounts[request.tenant_id].running
+        del running[request.arrival]
+        if len(running) == 1:
+            del self._with_several[request.tenant_id]
 
     def note_outputs(self, num_tokens: int) -> None:
         """A step has ended: counters are behind by its output, until they are looked at."""
@@ -108,12 +113,15 @@ class FairShares:
         self._num_steps += 1
 
     def served(self, tenant: str) -> float:
-        """Its counter, up to date. What its running requests put out is charged here, when somebody asks: far
-        fewer tenants are asked about in a step than requests run in it."""
-        account = self.accounts[tenant]
+        """Its counter, up to date."""
+        return self._served(self.accounts[tenant])
+
+    def _served(self, account: TenantAccount) -> float:
+        """What its running requests put out is charged here, when somebody asks: far fewer tenants are asked
+        about in a step than requests run in it."""
         if account.charged_at != self._num_steps:
             account.charged_at = self._num_steps
-            for request in self._running.get(tenant, _NONE).values():
+            for request in account.running.values():
                 _charge_outputs(request)
         return account.served
 
@@ -125,12 +133,13 @@ class FairShares:
 
     def place_givers(self, waiting: Request) -> list[Request]:
         """Of the most served tenant that has several running, if `waiting` is of one that has none."""
-        if waiting.tenant_id in self._running or not self._with_several:
+        account = self.accounts[waiting.tenant_id]
+        if account.running or not self._with_several:
             return []
-        most_served = max(self._with_several, key=self.served)
-        if self.served(most_served) < self.served(waiting.tenant_id):
+        most_served = max(self._with_several.values(), key=self._served)
+        if self._served(most_served) < self._served(account):
             return []
-        return [r for r in self._running[most_served].values() if r.class_rank >= waiting.class_rank]
+        return [r for r in most_served.running.values() if r.class_rank >= waiting.class_rank]
 
     def __len__(self) -> int:
         return len(self._ladder)
@@ -138,10 +147,11 @@ class FairShares:
     def __iter__(self) -> Iterator[Request]:
         return iter(self._ladder)
 
-    def _order_of(self, tenant: str, lane: Lane) -> Order:
+    def _order_of(self, lane: Lane) -> Order:
         """Among equally served ones, those with nothing running first. (That part of an order may fall
         without a push, which the lanes may see late: it only ever decides between equals.)"""
-        return self.served(tenant), tenant in self._running
+        account = self.accounts[lane.name]
+        return self._served(account), bool(account.running)
 
 
 def _charge_outputs(request: Request) -> None:

@@ -60,8 +60,8 @@ def _check_queue_counts(roster: Roster, waiting: list[Request]) -> None:
 def _check_counts(request: Request) -> None:
     if request.num_known != len(request.prompt_ids) + len(request.output_ids):
         raise BrokenInvariant(f"known tokens of {request}")
-    end = request.num_known + request.num_pending
-    if not 0 <= request.num_computed <= request.num_scheduled <= end:
+    is_in_order = 0 <= request.num_computed <= request.num_scheduled <= request.num_expected
+    if not is_in_order or request.num_known > request.num_expected:
         raise BrokenInvariant(f"counts out of order in {request}")
     if blocks_for(request.num_scheduled) > len(request.block_table):
         raise BrokenInvariant(f"scheduled tokens without blocks in {request}")

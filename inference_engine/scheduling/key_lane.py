@@ -1,17 +1,20 @@
 """One tenant's waiting requests of one class: by key, the least served first, then by arrival."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
-from .lanes import Lane, Lanes, Order
+from .lanes import Entry, Lane, Lanes, Order
 from .request import Request
-from .service_counters import Accounts
+from .service_counters import Account
 
 
 class KeyLane:
     """Lives while something waits in it, and so do its accounts: what keys had before is forgiven."""
 
-    def __init__(self) -> None:
-        self._accounts = Accounts()
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entry: Entry | None = None
+        self._accounts: defaultdict[str, Account] = defaultdict(Account)
         self._lanes = Lanes(of_key, self._order_of)
 
     def push(self, request: Request) -> None:
@@ -33,8 +36,8 @@ class KeyLane:
     def __iter__(self) -> Iterator[Request]:
         return iter(self._lanes)
 
-    def _order_of(self, key_id: str, lane: Lane) -> Order:
-        return (self._accounts[key_id].served,)
+    def _order_of(self, lane: Lane) -> Order:
+        return (self._accounts[lane.name].served,)
 
 
 def of_key(request: Request) -> str:

@@ -99,9 +99,11 @@ class KVTables:
 
     def _hold(self, request: Request, num_more: int) -> None:
         tenant = request.tenant_id
-        self.num_held[tenant] += num_more
-        if not self.num_held[tenant]:
-            del self.num_held[tenant]
+        num_held = self.num_held.get(tenant, 0) + num_more
+        if num_held:
+            self.num_held[tenant] = num_held
+        else:
+            self.num_held.pop(tenant, None)
 
 
 def _fork(request: Request, leader: Request) -> Found:

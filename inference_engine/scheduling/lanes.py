@@ -14,10 +14,14 @@ from .request import Request
 
 Order = tuple[float, ...]
 Entry = tuple[Any, ...]
-"""Of a lane in the heap: its order, a serial number, its name. So an order compares with an entry, too."""
+"""Of a lane in the heap: its order, a serial number, itself. So an order compares with an entry, too."""
 
 
 class Lane(Protocol):
+    name: str
+    entry: Entry | None
+    """The only one in the heap that counts."""
+
     def push(self, request: Request) -> None: ...
 
     def head(self) -> Request | None: ...
@@ -37,7 +41,9 @@ def has_too_many(heap: Sized, counting: Sized) -> bool:
 class ArrivalLane:
     """By arrival. One that comes back finds its old place."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entry: Entry | None = None
         self._waiting: dict[int, Request] = {}
         self._heap: list[int] = []
         """Arrival numbers; those no longer in `_waiting` are skipped when they surface."""
@@ -72,15 +78,13 @@ class Lanes:
     def __init__(
         self,
         name_of: Callable[[Request], str],
-        order_of: Callable[[str, Lane], Order],
-        make_lane: Callable[[], Lane] = ArrivalLane,
+        order_of: Callable[[Lane], Order],
+        make_lane: Callable[[str], Lane] = ArrivalLane,
     ) -> None:
         self._name_of = name_of
         self._order_of = order_of
         self._make_lane = make_lane
         self._lanes: dict[str, Lane] = {}
-        self._entry: dict[str, Entry] = {}
-        """Name -> its one entry that counts."""
         self._heap: list[Entry] = []
         self._serial = count()
         self._num_waiting = 0
@@ -89,12 +93,12 @@ class Lanes:
         name = self._name_of(request)
         lane = self._lanes.get(name)
         if lane is None:
-            lane = self._lanes[name] = self._make_lane()
+            lane = self._lanes[name] = self._make_lane(name)
         lane.push(request)
         self._num_waiting += 1
-        order, entry = self._order_of(name, lane), self._entry.get(name)
-        if entry is None or order < entry[:-2]:
-            heapq.heappush(self._heap, self._new_entry(name, order))
+        order = self._order_of(lane)
+        if lane.entry is None or order < lane.entry[:-2]:
+            heapq.heappush(self._heap, self._new_entry(lane, order))
 
     def remove(self, request: Request) -> None:
         name = self._name_of(request)
@@ -102,24 +106,25 @@ class Lanes:
         lane.remove(request)
         self._num_waiting -= 1
         if not len(lane):
-            del self._lanes[name], self._entry[name]
-            if has_too_many(self._heap, self._entry):
-                self._heap = sorted(self._entry.values())
+            del self._lanes[name]
+            lane.entry = None
+            if has_too_many(self._heap, self._lanes):
+                self._heap = sorted(entry for entry in self._heap if entry[-1].entry is entry)
 
     def head(self, but: Collection[str] = ()) -> Request | None:
         """The head of the first lane whose name isn't in `but`."""
         aside = []
-        name = self._first()
-        while name is not None and name in but:
+        lane = self._first()
+        while lane is not None and lane.name in but:
             aside.append(heapq.heappop(self._heap))
-            name = self._first()
+            lane = self._first()
         for entry in aside:
             heapq.heappush(self._heap, entry)
-        return None if name is None else self._lanes[name].head()
+        return None if lane is None else lane.head()
 
     def lowest_order(self) -> Order | None:
-        name = self._first()
-        return None if name is None else self._entry[name][:-2]
+        lane = self._first()
+        return None if lane is None or lane.entry is None else lane.entry[:-2]
 
     def get(self, name: str) -> Lane | None:
         return self._lanes.get(name)
@@ -134,22 +139,22 @@ class Lanes:
         for lane in self._lanes.values():
             yield from lane
 
-    def _first(self) -> str | None:
+    def _first(self) -> Lane | None:
         """The lane whose entry is at the top of the heap, once that entry is true."""
         while self._heap:
             entry = self._heap[0]
-            name: str = entry[-1]
-            if self._entry.get(name) is not entry:
+            lane: Lane = entry[-1]
+            if lane.entry is not entry:
                 heapq.heappop(self._heap)
                 continue
-            order = self._order_of(name, self._lanes[name])
+            order = self._order_of(lane)
             if order <= entry:
-                return name
-            heapq.heapreplace(self._heap, self._new_entry(name, order))
+                return lane
+            heapq.heapreplace(self._heap, self._new_entry(lane, order))
         return None
 
-    def _new_entry(self, name: str, order: Order) -> Entry:
-        entry = self._entry[name] = (*order, next(self._serial), name)
+    def _new_entry(self, lane: Lane, order: Order) -> Entry:
+        lane.entry = entry = (*order, next(self._serial), lane)
         return entry
 
 
@@ -157,6 +162,6 @@ def of_tenant(request: Request) -> str:
     return request.tenant_id
 
 
-def by_arrival(name: str, lane: Lane) -> Order:
+def by_arrival(lane: Lane) -> Order:
     head = lane.head()
     return () if head is None else (head.arrival,)

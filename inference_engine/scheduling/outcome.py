@@ -9,36 +9,32 @@ from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, St
 
 def go_on(chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
     """What nearly every chunk of every step is: one new token computed, and one sampled that ends nothing.
-    Does in a few moves what `confirm` and `take_token` would. None: the chunk is anything else, and nothing
-    was done."""
+    Does in a few moves what `confirm` and `take_token` would. None: the chunk is anything else (its request
+    may have ended, too), and nothing was done."""
     request, start = chunk.request, chunk.start
     end = start + 1
-    if sampled is None or sampled.failure is not None or request.num_known != end:
-        return None
-    token_id = sampled.token_id
     if (
-        start != request.num_reached
+        sampled is None
+        or sampled.failure is not None
+        or end != request.num_known
         or end > request.num_scheduled
+        or start != request.num_reached
         or start < request.num_prompt
         or end + 1 >= request.max_known
-        or token_id in request.stop_ids
-        or request.prompt_logprobs is not None
-        or not chunk.samples
+        or sampled.token_id in request.stop_ids
+        or not request.is_told_ids_alone
     ):
         return None
     request.num_reached = request.num_computed = end
-    request.num_in_flight -= 1
-    request.num_pending -= 1
-    request.output_ids.append(token_id)
-    request.newest_ids = token_ids = [token_id]
     request.num_known = end + 1
-    return RequestUpdate(request, token_ids, _logprobs(sampled) if request.wants_logprobs else None)
+    request.output_ids.append(sampled.token_id)
+    request.newest_ids = token_ids = [sampled.token_id]
+    return RequestUpdate(request, token_ids)
 
 
 def confirm(chunk: ScheduledChunk) -> int:
     """The chunk is computed; what a preemption cut off meanwhile stays cut off. Returns how many of its
     tokens had been computed before."""
-    chunk.request.num_pending -= chunk.samples
     return confirm_up_to(chunk, chunk.start + len(chunk.token_ids))
 
 
@@ -51,7 +47,6 @@ def confirm_up_to(chunk: ScheduledChunk, end: int) -> int:
     if end > request.num_reached:
         request.num_reached = end
     request.num_computed = end if end <= request.num_scheduled else request.num_scheduled
-    request.num_in_flight -= 1
     return num_again
 
 

@@ -16,6 +16,8 @@ from .request import PENDING_TOKEN, Request, RequestState
 from .roster import Roster
 from .step_plan import ScheduledChunk, StepPlan, num_tokens
 
+_PENDING_IDS = [PENDING_TOKEN]
+
 
 class StepPlanner:
     def __init__(
@@ -50,14 +52,14 @@ class StepPlanner:
             decodes, prefills = restrained.decodes, restrained.prefills
         chunks: list[ScheduledChunk] = []
         if not self._drafter.is_idle:
-            decodes, chunks = self._drafter.draft(decodes)
+            decodes, chunks = self._drafter.draft(decodes, step)
             budget = min(budget, self._config.max_step_tokens - len(decodes) - num_tokens(chunks))
-        chunks += [schedule_decode(request) for request in decodes]
+        chunks += [schedule_decode(request, step) for request in decodes]
         if restrained is not None:
             bulk_budget = min(budget, restrained.bulk_budget)
-            chunks += _schedule_all(restrained.bulk_prefills, bulk_budget)
+            chunks += _schedule_all(restrained.bulk_prefills, step, bulk_budget)
             budget -= bulk_budget
-        chunks += _schedule_all(prefills, budget)
+        chunks += _schedule_all(prefills, step, budget)
         return StepPlan(step, chunks, self._reclaimer.copies)
 
     def _prompts(self, prefills: list[Request]) -> list[Request]:
@@ -72,10 +74,10 @@ class StepPlanner:
         prefills: list[Request] = []
         for request in self._roster.running.values():
             num_scheduled = request.num_scheduled
-            remaining = request.num_known + request.num_pending - num_scheduled
+            remaining = request.num_expected - num_scheduled
             if remaining > 1:
                 prefills.append(request)
-            elif remaining and not (request.num_pending and request.is_ending):
+            elif remaining and request.num_expected < request.max_known:
                 is_short = not num_scheduled % BLOCK_SIZE and is_at_block_end(request)
                 (growing if is_short else decodes).append(request)
         return decodes, growing, prefills
@@ -119,8 +121,10 @@ class StepPlanner:
         a chunk in flight comes back after that, so that chunks of one request never overlap. A tenant that
         computes no prompt yet isn't held back by another that computes several."""
         request = self._roster.queue.head(full_tenants)
-        if request is None or request.num_in_flight or request.arrival in self._reclaimer.victims.moved:
+        if request is None or not self._reclaimer.can_start(request):
             return None
+        if len(prefills) < max_prefills(budget):
+            return request
         before = [other.tenant_id for other in prefills if other.class_rank <= request.class_rank]
         num_before = len(before) if request.tenant_id in before else len(set(before))
         return request if num_before < max_prefills(budget) else None
@@ -140,29 +144,29 @@ def _still_running(requests: list[Request]) -> list[Request]:
     return [request for request in requests if request.state is RequestState.RUNNING]
 
 
-def _schedule_all(prefills: list[Request], budget: int) -> list[ScheduledChunk]:
+def _schedule_all(prefills: list[Request], step: int, budget: int) -> list[ScheduledChunk]:
     shares = share_budget(prefills, budget)
-    return [schedule(request, share) for request, share in zip(prefills, shares, strict=True) if share]
+    return [schedule(request, step, share) for request, share in zip(prefills, shares, strict=True) if share]
 
 
-def schedule_decode(request: Request) -> ScheduledChunk:
+def schedule_decode(request: Request, step: int) -> ScheduledChunk:
     """Its last token, known or not. Every step does this for every decode."""
     start = request.num_scheduled
-    token_ids = [PENDING_TOKEN] if request.num_pending else request.newest_ids
+    token_ids = request.newest_ids if start < request.num_known else _PENDING_IDS
     request.num_scheduled = start + 1
-    request.num_pending += 1
+    request.num_expected = start + 2
     request.num_chunks += 1
-    request.num_in_flight += 1
+    request.last_step = step
     return ScheduledChunk(request, start, token_ids, request.block_table, True)
 
 
-def schedule(request: Request, num_tokens: int) -> ScheduledChunk:
+def schedule(request: Request, step: int, num_tokens: int) -> ScheduledChunk:
     start = request.num_scheduled
     end = start + num_tokens
-    samples = end == request.num_known + request.num_pending
-    token_ids = [PENDING_TOKEN] if start >= request.num_known else request.ids_between(start, end)
+    samples = end == request.num_expected
+    token_ids = _PENDING_IDS if start >= request.num_known else request.ids_between(start, end)
     request.num_scheduled = end
-    request.num_pending += samples
+    request.num_expected += samples
     request.num_chunks += 1
-    request.num_in_flight += 1
+    request.last_step = step
     return ScheduledChunk(request, start, token_ids, request.block_table, samples)

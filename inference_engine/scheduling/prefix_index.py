@@ -54,8 +54,7 @@ class PrefixIndex:
         """Name the request's blocks first <= i < last, which must be full and computed."""
         for index in range(first, last):
             name, block = self.hash_of(request, index), request.block_table[index]
-            if name not in self._block_by_hash:
-                self._block_by_hash[name] = block
+            if self._block_by_hash.setdefault(name, block) == block:
                 self._hash_by_block[block] = name
 
     def forget(self, block: int) -> None:

@@ -14,9 +14,9 @@ class RequestState(Enum):
 
 
 class Progress:
-    """Counts along the sequence, with 0 <= computed <= scheduled <= known + pending:
+    """Counts along the sequence, with 0 <= computed <= scheduled <= expected, known <= expected:
 
-        0 ........ num_computed ........ num_scheduled ........ num_known (+ num_pending)
+        0 ........ num_computed ........ num_scheduled ........ num_expected
           KV confirmed         in flight               to be done
 
     A preempted request falls back to the blocks it kept, so counts can also shrink; `num_reached` never does.
@@ -27,13 +27,14 @@ class Progress:
 
     __slots__ = (
         "block_table",
+        "is_told_ids_alone",
+        "last_step",
         "max_known",
         "newest_ids",
         "num_chunks",
         "num_computed",
-        "num_in_flight",
+        "num_expected",
         "num_known",
-        "num_pending",
         "num_prompt",
         "num_reached",
         "num_scheduled",
@@ -60,15 +61,16 @@ class Progress:
         """Of the prompt's tokens from the second on, as they are computed, until they are handed out."""
         if generate.sampling.prompt_logprobs is not None:
             self.prompt_logprobs = []
+        self.is_told_ids_alone = not self.wants_logprobs and self.prompt_logprobs is None
         self.block_table: list[int] = []
         """Only ever appended to, and cut by replacement: a plan in flight may still read the list it has."""
         self.num_prompt = len(self.prompt_ids)
         self.num_known = self.num_prompt + len(self.output_ids)
         self.max_known = self.num_prompt + max_tokens
-        self.num_in_flight = 0
-        """Chunks in steps that have not been applied."""
-        self.num_pending = 0
-        """Output tokens that steps in flight will sample."""
+        self.num_expected = self.num_known
+        """With the output token that a step in flight will sample, if one does."""
+        self.last_step = 0
+        """That has a chunk of it."""
         self.num_scheduled = 0
         self.num_computed = 0
         self.num_reached = 0
@@ -82,12 +84,12 @@ class Progress:
     @property
     def num_remaining(self) -> int:
         """Tokens that could be scheduled now."""
-        return self.num_known + self.num_pending - self.num_scheduled
+        return self.num_expected - self.num_scheduled
 
     @property
-    def is_ending(self) -> bool:
-        """The token in flight is its last, whatever it turns out to be."""
-        return self.num_pending > 0 and self.num_known + self.num_pending >= self.max_known
+    def num_pending(self) -> int:
+        """Output tokens that steps in flight will sample."""
+        return self.num_expected - self.num_known
 
     @property
     def is_scoring(self) -> bool:
@@ -107,6 +109,8 @@ class Progress:
         self.output_ids.append(token_id)
         self.newest_ids = [token_id]
         self.num_known += 1
+        if self.num_expected < self.num_known:
+            self.num_expected = self.num_known  # a draft that holds: nobody counted on it
 
 
 def _stop_ids(sampling: SamplingParams, end_ids: frozenset[int]) -> frozenset[int]:

@@ -103,6 +103,11 @@ class Reclaimer:
         self.victims.moved.add(request.arrival)
         return Admission.DONE
 
+    def can_start(self, request: Request) -> bool:
+        """Not in the plan that stopped it, nor while a step in flight has a chunk of it."""
+        is_in_flight = request.last_step > self._kv.pool.last_applied
+        return not is_in_flight and request.arrival not in self.victims.moved
+
     def stop(self, victim: Request) -> None:
         """Preempt; its blocks then go like any waiting one's."""
         victim.preempted_at = victim.guarded_until = victim.num_scheduled

@@ -25,8 +25,8 @@ def test_a_map_that_keeps_its_requests_is_found_out(monkeypatch) -> None:
 
 
 def test_sizes_are_told_by_path_through_slots_and_containers() -> None:
-    lanes = Lanes(of_tenant, lambda name, lane: (0,))
-    lane = lanes._lanes["alice"] = ArrivalLane()
+    lanes = Lanes(of_tenant, lambda lane: (0,))
+    lane = lanes._lanes["alice"] = ArrivalLane("alice")
     lane._waiting[1] = object()
     sizes = container_sizes(lanes)
     assert sizes["Lanes._lanes"] == 1 and sizes["Lanes._lanes[]._waiting"] == 1

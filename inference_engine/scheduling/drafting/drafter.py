@@ -61,7 +61,7 @@ class Drafter:
         self._totals.num_accepted_tokens += num_accepted
         self._drafts[chunk.request.arrival].worth.learn(chunk.num_drafts, num_accepted)
 
-    def draft(self, decodes: list[Request]) -> tuple[list[Request], list[ScheduledChunk]]:
+    def draft(self, decodes: list[Request], step: int) -> tuple[list[Request], list[ScheduledChunk]]:
         """(those that go on without drafts, chunks of those that have some); who is left out is in
         neither."""
         num_rows = self._config.max_running - len(self._roster.running)
@@ -76,7 +76,7 @@ class Drafter:
             elif request.num_pending:
                 drafts.was_held = True
             else:
-                chunks.append(schedule_drafts(request, guess))
+                chunks.append(schedule_drafts(request, step, guess))
                 num_rows -= len(guess)
         self._totals.num_drafted_tokens += sum(chunk.num_drafts for chunk in chunks)
         return others, chunks
@@ -84,7 +84,7 @@ class Drafter:
     def _guess(self, request: Request, drafts: Drafts, num_rows: int, row_share: float) -> list[int]:
         known = drafts.lookup
         known.append(request.ids_between(known.num_ids, request.num_known))
-        num_left = request.max_known - request.num_known - request.num_pending - 1
+        num_left = request.max_known - request.num_expected - 1
         most = min(drafts.worth.count(request.num_known, row_share), num_left, num_rows)
         guess = _without_stops(known.guess(most), request) if most > 0 else []
         if guess and not request.num_pending:
@@ -103,13 +103,13 @@ class Drafter:
         return min(count, len(request.block_table) * BLOCK_SIZE - request.num_scheduled - 1)
 
 
-def schedule_drafts(request: Request, draft_ids: list[int]) -> ScheduledChunk:
+def schedule_drafts(request: Request, step: int, draft_ids: list[int]) -> ScheduledChunk:
     """Its last token, known, and drafts. How many tokens it will sample isn't known, so none is pending, and
     nothing is left to be scheduled until it is."""
     start = request.num_scheduled
     request.num_scheduled = start + 1
     request.num_chunks += 1
-    request.num_in_flight += 1
+    request.last_step = step
     token_ids = [*request.ids_between(start, start + 1), *draft_ids]
     return ScheduledChunk(request, start, token_ids, request.block_table, True, len(draft_ids))
 

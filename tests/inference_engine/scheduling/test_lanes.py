@@ -4,7 +4,7 @@ from inference_engine.scheduling.lanes import ArrivalLane, Lanes, by_arrival, of
 
 
 def test_a_lane_is_in_order_of_arrival_whatever_comes_back(request_of):
-    lane = ArrivalLane()
+    lane = ArrivalLane("alice")
     first, second, third = (request_of(arrival) for arrival in range(3))
     for request in (first, second, third):
         lane.push(request)
@@ -21,7 +21,7 @@ def test_a_lane_is_in_order_of_arrival_whatever_comes_back(request_of):
 
 def test_the_lane_with_the_lowest_order_is_first_even_once_orders_have_risen(request_of):
     orders = {"a": 1.0, "b": 2.0}
-    lanes = Lanes(of_tenant, lambda name, lane: (orders[name],))
+    lanes = Lanes(of_tenant, lambda lane: (orders[lane.name],))
     of_a, of_b = request_of(1, tenant_id="a"), request_of(2, tenant_id="b")
     lanes.push(of_a)
     lanes.push(of_b)
@@ -66,7 +66,7 @@ def test_an_empty_lane_is_gone_and_may_come_back(request_of):
 def test_random_pushes_removals_and_rising_orders_against_a_plain_search(request_of):
     draw = random.Random(1)
     served = dict.fromkeys("abcdef", 0)
-    lanes = Lanes(of_tenant, lambda name, lane: (served[name],))
+    lanes = Lanes(of_tenant, lambda lane: (served[lane.name],))
     waiting = {}
     for arrival in range(3_000):
         if draw.random() < 0.5 or not waiting:

@@ -65,10 +65,12 @@ def draft_without_blocks(self: Drafter, request: Request, count: int) -> int:
     return count
 
 
-def draft_beyond_places(self: Drafter, decodes: list[Request]) -> tuple[list[Request], list[ScheduledChunk]]:
+def draft_beyond_places(
+    self: Drafter, decodes: list[Request], step: int
+) -> tuple[list[Request], list[ScheduledChunk]]:
     running, self._roster.running = self._roster.running, {}
     try:
-        return draft(self, decodes)
+        return draft(self, decodes, step)
     finally:
         self._roster.running = running
 
