@@ -34,9 +34,16 @@ Shares = dict[str, TenantShare]
 class TenantShares:
     """Belongs to one event loop; reads the database only after a hint that a policy has changed."""
 
-    def __init__(self, redis: Redis, sessions: Callable[[], Iterable[EngineSession]]) -> None:
+    def __init__(
+        self,
+        redis: Redis,
+        sessions: Callable[[], Iterable[EngineSession]],
+        *,
+        poll_interval_s: float = POLL_INTERVAL_S,
+    ) -> None:
         self._redis = redis
         self._sessions = sessions
+        self._poll_interval_s = poll_interval_s
         self._shares: Shares = {}
         self._version: bytes | str | None = None
         self._read_again_at = 0.0
@@ -58,7 +65,7 @@ class TenantShares:
                 log.warning("tenant_shares_not_read", error=str(error))
             except Exception:
                 log.exception("tenant_shares_broke")
-            await asyncio.sleep(POLL_INTERVAL_S)
+            await asyncio.sleep(self._poll_interval_s)
 
     async def look(self) -> None:
         """Send what changed, and everything to sessions that are new. Raises RedisError, DatabaseError."""

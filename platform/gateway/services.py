@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from fleet.channels import TlsFiles
-from fleet.fleet import Fleet
+from fleet.fleet import POLL_INTERVAL_S, Fleet
 from fleet.session import SessionOptions
 from fleet.tenant_shares import TenantShares
 from gateway.live.watch import SocketWatch
@@ -21,13 +21,16 @@ from quotas.store import async_redis
 class Services:
     """Belongs to one event loop; made at start-up."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, poll_interval_s: float = POLL_INTERVAL_S) -> None:
+        """`poll_interval_s`: how often Redis is asked for engines and changed policies."""
         self.texts = ModelTexts()
         self.fleet = Fleet(
-            async_redis(), on_description=self.texts.prepare, session_options=SessionOptions(tls=tls_files())
+            async_redis(),
+            on_description=self.texts.prepare,
+            poll_interval_s=poll_interval_s,
+            session_options=SessionOptions(tls=tls_files()),
         )
-
-        self.tenant_shares = TenantShares(async_redis(), self.fleet.sessions)
+        self.tenant_shares = TenantShares(async_redis(), self.fleet.sessions, poll_interval_s=poll_interval_s)
         self.responses = ResponseStore()
         self.running = RunningResponses()
         self.cancel_calls = CancelCalls(self.running)

@@ -1,4 +1,5 @@
-"""Keeps this process's leases alive: every half second all are renewed, and the policy epochs read."""
+"""Keeps this process's leases alive: every half second (bulk workers: every two) all are renewed, and the
+policy epochs read."""
 
 import asyncio
 from collections import defaultdict
@@ -55,6 +56,8 @@ class LeaseKeeper:
     """Renews while anything is held; belongs to one event loop."""
 
     def __init__(self) -> None:
+        self.interval_s: float = settings.OCTAVO_LEASE_RENEWAL_SECONDS
+        """Between two renewals: as long, too, may pass until a policy's change is noticed."""
         self._leases: dict[str, Lease] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -72,7 +75,7 @@ class LeaseKeeper:
 
     async def _run(self) -> None:
         while self._leases:
-            await asyncio.sleep(settings.OCTAVO_LEASE_RENEWAL_SECONDS)
+            await asyncio.sleep(self.interval_s)
             try:
                 await self.renew()
             except (RedisError, OSError) as error:

@@ -11,10 +11,12 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import structlog
+from django.conf import settings
 
 from admission.settlement import finish_settlements
 from bulk.execution.keeping import Keeper
 from gateway.services import Services
+from quotas.leases import lease_keeper
 from quotas.store import close_async_redis
 
 T = TypeVar("T")
@@ -25,6 +27,10 @@ STOP_CEILING_S = 8.0
 READY_CEILING_S = 3.0
 """A task waits no longer than this for the first engine to be seen; its lines then wait by themselves."""
 POLL_S = 0.05
+CALM_POLL_S = 1.0
+RENEWALS_A_LEASE = 5
+"""Nobody waits for a line, so a worker does at leisure what a gateway does four times a second: what it
+spares is the engine's, on the same cores."""
 
 
 class LoopThread:
@@ -50,7 +56,9 @@ class LoopThread:
         self._thread.join(STOP_CEILING_S)
 
     async def _start(self) -> None:
-        self.services, self.keeper = Services(), Keeper()
+        self.services, self.keeper = Services(poll_interval_s=CALM_POLL_S), Keeper()
+        keeper = lease_keeper()
+        keeper.interval_s = max(keeper.interval_s, settings.OCTAVO_LEASE_SECONDS / RENEWALS_A_LEASE)
         await self.services.start()
         give_up_at = self._loop.time() + READY_CEILING_S
         while not self.services.ready_models() and self._loop.time() < give_up_at:  # noqa: ASYNC110

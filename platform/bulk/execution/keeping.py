@@ -13,7 +13,7 @@ from bulk.models import Batch, Line, LineState
 
 log = structlog.get_logger(__name__)
 
-GATHER_S = 0.05
+GATHER_S = 0.25
 MOST_AT_ONCE = 200
 RETRY_S = 1.0
 

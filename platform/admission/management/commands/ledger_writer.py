@@ -17,12 +17,14 @@ from conversations.services import delete_expired
 from quotas.sweeper import Sweeper
 from tenants.policy_epochs import reconcile_epochs
 from tenants.shards import blocking_redis
-from usage.ledger_writer import LedgerWriter
+from usage.ledger_writer import BATCH_PER_STREAM, LedgerWriter
 from usage.services import delete_rows_before
 
 log = structlog.get_logger(__name__)
 
 BLOCK_MS = 200
+GATHER_S = 0.25
+"""Rows come one by one, and a transaction costs as much as some twenty of them."""
 SWEEP_INTERVAL_S = 2.0
 RECONCILE_INTERVAL_S = 5.0
 DELETE_INTERVAL_S = 10.0
@@ -31,6 +33,13 @@ DELETE_INTERVAL_S = 10.0
 def _delete_old_rows() -> int:
     """One batch at a time."""
     return delete_rows_before(timezone.now() - timedelta(days=settings.OCTAVO_LEDGER_DAYS))
+
+
+def _write_what_is_there(writer: LedgerWriter) -> None:
+    """Until so few are left that they may gather."""
+    num_written = writer.write_some(BLOCK_MS)
+    while num_written >= BATCH_PER_STREAM:
+        num_written = writer.write_some(1)
 
 
 class Command(BaseCommand):
@@ -54,7 +63,7 @@ class Command(BaseCommand):
         log.info("ledger_writer_started")
         run_chores(
             [
-                Chore("write ledger", 0.0, lambda: writer.write_some(BLOCK_MS)),
+                Chore("write ledger", GATHER_S, lambda: _write_what_is_there(writer)),
                 Chore("sweep reservations", SWEEP_INTERVAL_S, sweeper.sweep),
                 Chore("reconcile policy epochs", RECONCILE_INTERVAL_S, reconcile_epochs),
                 Chore("reconcile maintenance", RECONCILE_INTERVAL_S, publish_maintenance),
