@@ -2,6 +2,7 @@
 
 import json
 import time
+from asyncio import CancelledError
 
 from django.conf import settings
 
@@ -18,7 +19,7 @@ from api_keys.authentication import is_current, reload_principal
 from api_keys.principal import Principal
 from quotas.budget_loading import load_budgets
 from quotas.limits import LimitKind, Policy
-from quotas.outcomes import Cold, NoRoom, OtherPeriod, Reserved, Stale, TooLarge
+from quotas.outcomes import Cold, NoRoom, OtherPeriod, Outcome, Reserved, Stale, TooLarge
 from quotas.reservation_keys import ReservationKeys
 from quotas.reservations import Reservation, release, reserve
 from quotas.store import closed_when_unreachable, run_number
@@ -31,7 +32,7 @@ MAX_ATTEMPTS = 6
 async def admit(
     principal: Principal, facts: RequestFacts, fleet: FleetFacts | None, load: FleetLoad | None
 ) -> Admission:
-    """Raises Denied; then nothing stays reserved."""
+    """Raises Denied; then, or if it is cancelled, nothing stays reserved."""
     attempt = Attempt(principal, facts, fleet, load, await _rules())
     try:
         for _ in range(MAX_ATTEMPTS):
@@ -40,7 +41,7 @@ async def admit(
                 ADMITTED.labels(facts.endpoint).inc()
                 return admission
         raise attempt.refusal
-    except Denied:
+    except (Denied, CancelledError):
         if attempt.has_place:
             settler().release(attempt.keys)
         raise
@@ -63,6 +64,7 @@ class Attempt:
         self.is_fresh = False
         """The principal was just read from the database."""
         self.has_place = False
+        """Or may have one: it was asked for, and no answer has come yet."""
         self.now = time.time()
         self.refusal = store_unavailable()
 
@@ -76,9 +78,8 @@ class Attempt:
             return None
         tokens = self.facts.prompt_tokens + decision.max_tokens
         reservation = Reservation(self.keys, tokens, _fields(self.principal, self.facts))
-        match await reserve(reservation, self._policy(), is_fresh=self.is_fresh, now=self.now):
+        match await self._reserve(reservation):
             case Reserved() as reserved:
-                self.has_place = True
                 if run != run_number():
                     await self._give_up_place()
                 elif is_current(self.principal):
@@ -95,6 +96,16 @@ class Attempt:
             case NoRoom() as refused:
                 await self._wait_or_refuse(refused)
         return None
+
+    async def _reserve(self, reservation: Reservation) -> Outcome:
+        self.has_place = True
+        try:
+            outcome = await reserve(reservation, self._policy(), is_fresh=self.is_fresh, now=self.now)
+        except Denied:  # nobody can tell; the sweeper will
+            self.has_place = False
+            raise
+        self.has_place = isinstance(outcome, Reserved)
+        return outcome
 
     def _decide(self) -> Admit | Denied:
         return decide(self.principal, self.facts, self.fleet, self.load, self.rules)

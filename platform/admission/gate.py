@@ -1,9 +1,7 @@
 """The one door: nothing reaches an engine without passing it, and what passed it is settled exactly once."""
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from admission.admission import Admission
 from admission.admitting import admit
@@ -11,11 +9,9 @@ from admission.facts import FleetFacts, FleetLoad, RequestFacts
 from admission.metrics import DENIED, GATE_SECONDS
 from api_keys.authentication import forget_principals
 from api_keys.principal import Principal
-from inference_engine.contract.codes import Code
 from quotas.leases import lease_keeper
 from quotas.store import on_new_run
 from tenants.errors import Denied
-from usage.models import Ending
 
 on_new_run(forget_principals)
 
@@ -31,7 +27,12 @@ async def gate(
 
     Without `fleet` the model's limits are not looked at, without `load` nothing is shed.
     """
-    admission = await _admitted_or_abandoned(admit(principal, facts, fleet, load), facts.endpoint)
+    try:
+        with GATE_SECONDS.time():
+            admission = await admit(principal, facts, fleet, load)
+    except Denied as denied:
+        DENIED.labels(facts.endpoint, denied.code).inc()
+        raise
     lease_keeper().hold(admission)
     try:
         yield admission
@@ -41,25 +42,3 @@ async def gate(
     finally:
         lease_keeper().drop(admission)
         admission.settle()
-
-
-async def _admitted_or_abandoned(work: Coroutine[Any, Any, Admission], endpoint: str) -> Admission:
-    """A client that goes away meanwhile can't leave a reservation behind that nobody knows of."""
-    admitting = asyncio.create_task(work)
-    try:
-        with GATE_SECONDS.time():
-            return await asyncio.shield(admitting)
-    except asyncio.CancelledError:
-        admitting.add_done_callback(_abandon)
-        raise
-    except Denied as denied:
-        DENIED.labels(endpoint, denied.code).inc()
-        raise
-
-
-def _abandon(admitting: asyncio.Task[Admission]) -> None:
-    if admitting.cancelled() or admitting.exception() is not None:
-        return
-    admission = admitting.result()
-    admission.finish(Ending.ABORTED, Code.CLIENT_GONE)
-    admission.settle()

@@ -22,7 +22,8 @@ log = structlog.get_logger(__name__)
 
 KEY = "octavo:maintenance"
 """The message; empty while there is none."""
-GOOD_FOR_S = 0.5
+GOOD_FOR_S = 0.4
+"""Then somebody looks again, and for as long once more nobody waits for that."""
 SUBJECT = "platform"
 
 
@@ -67,10 +68,13 @@ class _Seen:
         self._look: asyncio.Task[None] | None = None
 
     async def message(self) -> str:
-        if time.monotonic() >= self._good_until:
+        late_s = time.monotonic() - self._good_until
+        if late_s >= 0:
             if self._look is None or self._look.done():
                 self._look = asyncio.create_task(self._look_again())
-            await asyncio.shield(self._look)
+                self._look.add_done_callback(_seen_by_nobody)
+            if late_s >= GOOD_FOR_S:
+                await asyncio.shield(self._look)
         return self._message
 
     async def _look_again(self) -> None:
@@ -78,11 +82,17 @@ class _Seen:
         self._good_until = time.monotonic() + GOOD_FOR_S
 
 
+def _seen_by_nobody(look: "asyncio.Task[None]") -> None:
+    """It may fail with nobody waiting; the next one to ask looks again."""
+    if not look.cancelled():
+        look.exception()
+
+
 _seen: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Seen]" = WeakKeyDictionary()
 
 
 async def maintenance_message() -> str | None:
-    """None: there is none. At most half a second old. Raises STORE_UNAVAILABLE."""
+    """None: there is none. At most 0.8 seconds old. Raises STORE_UNAVAILABLE."""
     seen = _seen.setdefault(asyncio.get_running_loop(), _Seen())
     return await seen.message() or None
 

@@ -33,7 +33,7 @@ log = structlog.get_logger("fleet")
 
 OPEN_TIMEOUT_S = 5.0
 """From dialling to the Description."""
-MESSAGES_AT_ONCE = 32
+MESSAGES_AT_ONCE = 8
 """A frame of 200 deltas wakes 200 streams, which together hold the event loop for milliseconds."""
 
 

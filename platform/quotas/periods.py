@@ -17,6 +17,17 @@ class Period:
 
 def period_of(kind: LimitKind, now: float, time_zone: str) -> Period:
     """The day or month that `now`, in Unix seconds, lies in. A day may have 23 or 25 hours."""
+    found = _latest.get((kind, time_zone))
+    if found is None or not found.start <= now < found.end:
+        found = _latest[kind, time_zone] = _period_at(kind, now, time_zone)
+    return found
+
+
+_latest: dict[tuple[LimitKind, str], Period] = {}
+"""Of each kind and zone the one asked for last: nearly always the next one too."""
+
+
+def _period_at(kind: LimitKind, now: float, time_zone: str) -> Period:
     local = datetime.fromtimestamp(now, ZoneInfo(time_zone))
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     if kind is LimitKind.TOKENS_PER_DAY:

@@ -1,21 +1,23 @@
-"""Calls of Lua scripts, gathered: those made within one turn of the event loop share a round trip.
+"""Calls of Lua scripts, all on one connection.
 
-A pool's connection, a write and a read cost more than the call itself; a burst pays for them once.
+The first call of a turn of the event loop is written at once, those that follow in the same turn together
+at its end: a burst of them costs two writes.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+import hiredis
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from quotas.redis_line import RedisLine
 
 Value = str | int | float | bytes
-
-MAX_CALLS = 32
-"""In one round trip: the first of them waits for the last."""
 
 
 class Script:
@@ -26,70 +28,102 @@ class Script:
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
 
-class Call(NamedTuple):
-    script: Script
-    keys: Sequence[str]
-    args: Sequence[Value]
-    answer: "asyncio.Future[Any]"
+class Call:
+    """A command of a line (quotas/redis_line.py)."""
+
+    __slots__ = ("_command", "_send_again", "answer", "is_repeated", "script", "sent_at")
+
+    def __init__(
+        self, script: Script, keys: Sequence[str], args: Sequence[Value], send_again: "Callable[[Call], None]"
+    ) -> None:
+        self.script = script
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.sent_at = 0.0
+        self.is_repeated = False
+        """It was sent on a connection that was lost."""
+        self._command: tuple[Value, ...] = ("EVALSHA", script.sha, len(keys), *keys, *args)
+        self._send_again = send_again
+
+    def packed(self) -> bytes:
+        return hiredis.pack_command(self._command)
+
+    def answered(self, answer: Any) -> None:
+        if self.answer.done():
+            return  # whoever asked was cancelled
+        if not isinstance(answer, Exception):
+            self.answer.set_result(answer)
+        elif self._command[0] == "EVALSHA" and str(answer).startswith("NOSCRIPT"):
+            self._command = ("EVAL", self.script.source, *self._command[2:])
+            self._send_again(self)
+        else:
+            self.answer.set_exception(answer)
 
 
 class ScriptCalls:
-    """Of one client, and so of one event loop."""
+    """Of one event loop. A call on a connection that was lost is sent once more: all scripts allow that."""
 
-    def __init__(self, client: Redis) -> None:
-        self._client = client
-        self._calls: list[Call] = []
-        self._trips: set[asyncio.Task[None]] = set()
+    def __init__(self, make_connection: Callable[[], AbstractConnection], timeout_s: float) -> None:
+        self._make_connection = make_connection
+        self._timeout_s = timeout_s
+        self._line: RedisLine | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._queue: list[Call] = []
+        self._is_gathering = False
 
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Value]) -> Awaitable[Any]:
-        """Its answer; raises RedisError, OSError."""
-        loop = asyncio.get_running_loop()
-        if not self._calls:
-            loop.call_soon(self._send)
-        call = Call(script, keys, args, loop.create_future())
-        self._calls.append(call)
+        """Its answer; raises RedisError, OSError. Calls are carried out in the order they are made in."""
+        call = Call(script, keys, args, self._send)
+        self._send(call)
         return call.answer
 
-    def _send(self) -> None:
-        calls, self._calls = self._calls, []
-        for start in range(0, len(calls), MAX_CALLS):
-            trip = asyncio.create_task(self._trip(calls[start : start + MAX_CALLS]))
-            self._trips.add(trip)
-            trip.add_done_callback(self._trips.discard)
+    def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+        unanswered = [] if self._line is None else self._line.close()
+        _fail([*unanswered, *self._queue], RedisConnectionError("closed"))
 
-    async def _trip(self, calls: list[Call]) -> None:
+    def _send(self, call: Call) -> None:
+        self._queue.append(call)
+        if not self._is_gathering:
+            self._is_gathering = True
+            self._flush()
+            asyncio.get_running_loop().call_soon(self._gathered)
+
+    def _gathered(self) -> None:
+        self._is_gathering = False
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._queue or self._opening is not None:
+            return
+        if self._line is None:
+            self._opening = asyncio.create_task(self._open())
+            return
+        calls, self._queue = self._queue, []
+        self._line.send(calls)
+
+    async def _open(self) -> None:
         try:
-            answers = await self._answers(calls)
-            unknown = [call for call, answer in zip(calls, answers, strict=True) if _is_unknown(answer)]
-            for script in {call.script for call in unknown}:
-                await self._client.script_load(script.source)
-            again = iter(await self._answers(unknown) if unknown else [])
-            answers = [next(again) if _is_unknown(answer) else answer for answer in answers]
-        except BaseException as error:
-            answers = [error] * len(calls)
-            if not isinstance(error, Exception):
-                raise
+            self._line = await RedisLine.open(self._make_connection(), self._timeout_s, self._lost)
+        except (RedisError, OSError) as error:
+            calls, self._queue = self._queue, []
+            _fail(calls, error)
         finally:
-            for call, answer in zip(calls, answers, strict=True):
-                _give(call.answer, answer)
+            self._opening = None
+        self._flush()
 
-    async def _answers(self, calls: list[Call]) -> list[Any]:
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for call in calls:
-                pipeline.evalsha(call.script.sha, len(call.keys), *call.keys, *call.args)
-            return await pipeline.execute(raise_on_error=False)
+    def _lost(self, calls: Sequence[Call], error: RedisError) -> None:
+        self._line = None
+        if isinstance(error, RedisConnectionError):
+            again = [call for call in calls if not call.is_repeated]
+            calls = [call for call in calls if call.is_repeated]
+            self._queue[:0] = again
+            for call in again:
+                call.is_repeated = True
+        _fail(calls, error)
+        self._flush()
 
 
-def _is_unknown(answer: object) -> bool:
-    return isinstance(answer, NoScriptError)
-
-
-def _give(future: "asyncio.Future[Any]", answer: Any) -> None:
-    if future.done():
-        return  # whoever asked was cancelled
-    if isinstance(answer, asyncio.CancelledError):
-        future.cancel()
-    elif isinstance(answer, BaseException):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)
+def _fail(calls: Sequence[Call], error: Exception) -> None:
+    for call in calls:
+        call.answered(error)

@@ -1,4 +1,5 @@
-"""The Redis that holds quotas, for code on an event loop: one pool per loop, and word of a new run.
+"""The Redis that holds quotas, for code on an event loop: one pool per loop, a line for scripts, and word of
+a new run.
 
 A run of Redis that is not the one before may have forgotten its last moments. A new run always means new
 connections, so each connection asks for the run's id as it opens: nobody can use a new run unannounced.
@@ -46,7 +47,8 @@ def _store() -> _Store:
     store = _stores.get(loop)
     if store is None:
         client = _connect()
-        store = _stores[loop] = _Store(client, ScriptCalls(client))
+        calls = ScriptCalls(client.connection_pool.make_connection, settings.OCTAVO_REDIS_TIMEOUT_SECONDS)
+        store = _stores[loop] = _Store(client, calls)
     return store
 
 
@@ -68,6 +70,7 @@ async def close_async_redis() -> None:
     """Close this loop's connections."""
     store = _stores.pop(asyncio.get_running_loop(), None)
     if store is not None:
+        store.scripts.close()
         await store.client.aclose()
         await store.client.connection_pool.disconnect()
 
