@@ -39,7 +39,7 @@ def test_a_worker_killed_half_way_loses_and_repeats_nothing(alice: BatchClient) 
     batch = started(alice)
     alice.stack.kill_bulk("worker")
     check_each_line_once(alice, batch)
-    assert alice.tasks_taken_twice()
+    wait_until(lambda: bool(alice.tasks_taken_twice()), "a task was delivered again", 60)
 
 
 def test_a_batch_goes_on_when_redis_is_back(alice: BatchClient) -> None:
