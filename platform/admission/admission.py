@@ -127,6 +127,7 @@ class Admission:
 
     def settle(self) -> None:
         """Called once, by the gate, when the handler is done."""
+        self._end_now = None  # what it ends holds this admission: a cycle for every request
         settling = settler().settle(self.reservation, self._row())
         settling.add_done_callback(lambda _: self._left_now())
 

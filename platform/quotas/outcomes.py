@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
-from quotas.limits import BUDGETS, RATES, TOKENS, LimitKind, LimitRule
+from quotas.limits import TOKENS, LimitKind, LimitRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +90,15 @@ def read_outcome(answer: Sequence[Any], rules: Sequence[LimitRule]) -> Outcome:
 
 
 def _rate_states(states: Sequence[int], rules: Sequence[LimitRule]) -> RateStates:
-    known = [
-        (rule.kind, RateState(rule.value, max(0, remaining), reset_us / 1e6))
-        for rule, remaining, reset_us in zip(rules, states[::2], states[1::2], strict=True)
-        if rule.kind in RATES | BUDGETS
-    ]
+    known = list(zip(rules, states[::2], states[1::2], strict=True))
     return RateStates(
-        requests=_tightest(state for kind, state in known if kind is LimitKind.REQUESTS_PER_MINUTE),
-        tokens=_tightest(state for kind, state in known if kind in TOKENS),
+        requests=_tightest([one for one in known if one[0].kind is LimitKind.REQUESTS_PER_MINUTE]),
+        tokens=_tightest([one for one in known if one[0].kind in TOKENS]),
     )
 
 
-def _tightest(states: Any) -> RateState | None:
-    return min(states, key=lambda state: state.remaining, default=None)
+def _tightest(known: list[tuple[LimitRule, int, int]]) -> RateState | None:
+    if not known:
+        return None
+    rule, remaining, reset_us = min(known, key=itemgetter(1))
+    return RateState(rule.value, max(0, remaining), reset_us / 1e6)

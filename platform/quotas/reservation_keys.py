@@ -61,11 +61,13 @@ class ReservationKeys:
         return self._of_scope(f"budget:{rule.kind}:{period.start}", rule.scope)
 
     def _of_scope(self, name: str, scope: LimitScope) -> str:
-        subject = {
-            LimitScope.TENANT: self.tenant_id,
-            LimitScope.KEY: self.key_id,
-            LimitScope.MODEL: f"{self.tenant_id}:{self.model}",
-        }[scope]
+        match scope:
+            case LimitScope.TENANT:
+                subject = self.tenant_id
+            case LimitScope.KEY:
+                subject = self.key_id
+            case LimitScope.MODEL:
+                subject = f"{self.tenant_id}:{self.model}"
         return tenant_key(self.tenant_id, f"{name}:{scope}:{subject}")
 
     def for_settling(self) -> list[str]:

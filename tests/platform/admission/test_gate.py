@@ -1,6 +1,8 @@
 """The one door: who comes in, and the one row that each leaves behind, however it leaves."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -290,3 +292,31 @@ async def test_a_cold_redis_reads_the_policy_again(
     loop_store.delete(*loop_store.scan_iter("octavo:{b:*"))  # type: ignore[misc]
     await pass_gate(principal, facts("b"))
     assert [row["request_id"] for row in rows()] == ["b"]
+
+
+async def test_what_is_over_is_gone_without_the_collector(
+    loop_store: redis.Redis, principal: Principal, facts: Facts
+) -> None:
+    """Which runs seldom in a gateway (gateway/server.py): a cycle for each request would pile up."""
+
+    class Handler:
+        def __init__(self, admission: Admission) -> None:
+            self.admission = admission
+            admission.on_end(self.end)
+
+        def end(self, code: Code) -> None: ...
+
+    async def handle() -> "weakref.ref[Admission]":
+        async with gate(principal, facts()) as admission:
+            Handler(admission)
+            admission.finish(Ending.FINISHED)
+        return weakref.ref(admission)
+
+    gc.disable()
+    try:
+        left = await handle()
+        await finish_settlements()
+        await asyncio.sleep(0)
+        assert left() is None
+    finally:
+        gc.enable()
