@@ -71,8 +71,8 @@ def raise_open_files() -> None:
 
 
 def collect_seldom() -> None:
-    """Requests leave no cycles behind, so whatever grows is alive; looking through all of it stops every stream
-    for up to 20 ms.
+    """Requests leave no cycles behind, so whatever grows is alive; looking through all of it stops every
+    stream for up to 20 ms.
     """
     gc.set_threshold(*COLLECT_AFTER)
 
