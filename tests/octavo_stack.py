@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from servers_of_tests import RedisServer, free_port, nicely, wait_until
+from servers_of_tests import RedisServer, free_port, nicely, tied, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -49,9 +49,13 @@ class Stack:
     port: int = 0
     nice: int = 0
     """Of what runs beside the engine. Where speeds are measured: as `make up` has it."""
+    is_tied: bool = False
+    """Its processes end with this one, even if that is killed; those who start them must not be short-lived
+    threads.
+    """
 
     def __post_init__(self) -> None:
-        self.redis = RedisServer(self.redis_binary, self.home, nice=self.nice)
+        self.redis = RedisServer(self.redis_binary, self.home, nice=self.nice, is_tied=self.is_tied)
         self.environment = {
             **os.environ,
             "OCTAVO_HOME": str(self.home),
@@ -182,6 +186,7 @@ class Stack:
                 cwd=ROOT,
                 stdout=log,
                 stderr=log,
+                preexec_fn=tied(self.is_tied),
             )
 
 

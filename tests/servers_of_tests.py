@@ -9,12 +9,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
 import psycopg
 import redis
 
+from operations.child_process import die_with
 from operations.redis_server import redis_command
 
 START_CEILING_S = 30
@@ -40,18 +42,31 @@ def nicely(nice: int, command: Sequence[str]) -> list[str]:
     return ["nice", "-n", str(nice), *command] if nice else list(command)
 
 
+def tied(is_tied: bool) -> Callable[[], None] | None:
+    """For `preexec_fn` of Popen: killed once the thread that started it ends, however that comes about."""
+    return partial(die_with, os.getpid()) if is_tied else None
+
+
 class RedisServer:
     """One redis-server. `kill`, `pause` and `restart` are for fault tests; `url` stays the same."""
 
-    def __init__(self, binary: Path, folder: Path, *, durable: bool = False, nice: int = 0) -> None:
+    def __init__(
+        self, binary: Path, folder: Path, *, durable: bool = False, nice: int = 0, is_tied: bool = False
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.socket = folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self._command = nicely(nice, redis_command(binary, self.socket, folder, durable=durable))
+        self._is_tied = is_tied
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            self._command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=tied(self._is_tied),
+        )
         wait_until(self.answers, "redis-server answers")
 
     def answers(self) -> bool:
@@ -100,8 +115,8 @@ def find_postgres() -> Path | None:
 class PostgresCluster:
     """A cluster in a folder of its own. PostgreSQL refuses to run as root, so root lends it to a user."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self._programs, self._folder = programs, folder
+    def __init__(self, programs: Path, folder: Path, *, is_tied: bool = False) -> None:
+        self._programs, self._folder, self._is_tied = programs, folder, is_tied
         self._user = _unprivileged_user() if os.geteuid() == 0 else None
         self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -138,6 +153,7 @@ class PostgresCluster:
             cwd=self._folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=tied(self._is_tied),
         )
         wait_until(self._accepts, "PostgreSQL accepts connections")
 

@@ -1,12 +1,19 @@
 """A short run of `make chaos-quota`: everything dies once under load, and the books agree."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
 import pytest
 
 from chaos import quota
+from octavo_stack import ROOT
+from servers_of_tests import wait_until
 
 GAP_S, AWAY_S = 2.2, 2.0
 """A fault has healed when what Redis answered for is in its file: two seconds at worst."""
@@ -28,3 +35,27 @@ def test_no_fault_costs_a_row_or_lets_anybody_beyond_a_limit(
     assert chaos.failed_while_away == []
     assert chaos.watch.num_looks > 3 and verdict.num_rows > 100
     assert {"rate_limit_exceeded", "concurrency_limit_exceeded"} <= {one.code for one in chaos.load.answers}
+
+
+@pytest.mark.timeout(120)
+def test_a_run_that_is_killed_leaves_no_process_behind(smollm2_dir: Path) -> None:
+    command = [sys.executable, "-m", "chaos.quota", "--database", "postgres", "--model-dir", str(smollm2_dir)]
+    environment = os.environ | {
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}{os.pathsep}{ROOT / 'tests'}",
+        "OCTAVO_MODEL_DIR": str(smollm2_dir),
+    }
+    run = subprocess.Popen(command, cwd=ROOT, env=environment)
+    seen: dict[int, psutil.Process] = {}
+
+    def has_all() -> bool:
+        """Redis, PostgreSQL, two engines, ledger writer, two gateways, and what these have started."""
+        seen.update((one.pid, one) for one in psutil.Process(run.pid).children(recursive=True))
+        return len(psutil.Process(run.pid).children()) >= 7
+
+    try:
+        wait_until(has_all, "a whole world", 90)
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.wait(10)
+    _, left = psutil.wait_procs(list(seen.values()), timeout=30)
+    assert left == []

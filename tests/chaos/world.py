@@ -61,8 +61,8 @@ class World(Stack):
     """Two gateways, two fake engines, one ledger writer, a Redis with its file, and the database named."""
 
     def __init__(self, home: Path, redis_binary: Path, model_dir: Path, database: str) -> None:
-        super().__init__(home, redis_binary, model_dir)
-        self.redis = RedisServer(redis_binary, home, durable=True)
+        super().__init__(home, redis_binary, model_dir, is_tied=True)
+        self.redis = RedisServer(redis_binary, home, durable=True, is_tied=True)
         self.environment |= {
             "OCTAVO_LEASE_SECONDS": str(LEASE_S),
             "OCTAVO_LEASE_RENEWAL_SECONDS": "0.25",
@@ -185,4 +185,4 @@ def _cluster(home: Path) -> PostgresCluster:
     if programs is None:
         raise SystemExit("no PostgreSQL server programs (initdb, postgres)")
     home.chmod(0o711)  # its server is another user where we are root
-    return PostgresCluster(programs, home / "cluster")
+    return PostgresCluster(programs, home / "cluster", is_tied=True)
