@@ -64,8 +64,8 @@ def _logits(runner: "ModelRunner", piece: "Tensor") -> "Tensor":
     import torch
 
     from inference_engine.execution.attention.metadata import build_metadata
-    from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
-    from inference_engine.execution.packed_step import PackedStep
+    from inference_engine.execution.forward.packed_forward import hidden_states, logits_of_rows
+    from inference_engine.execution.forward.packed_step import PackedStep
 
     metadata = build_metadata([0], [len(piece)], [list(range(NUM_BLOCKS))])
     with torch.inference_mode():

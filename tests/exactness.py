@@ -10,8 +10,8 @@ import torch
 
 from engine_harness import EngineHarness, RecordingRunner, Trace
 from inference_engine.execution.attention.backend import AttentionBackend
-from inference_engine.execution.model_loading import LoadedModel
 from inference_engine.execution.model_runner import RunnerLimits
+from inference_engine.execution.models.model_loading import LoadedModel
 
 PROMPT_LENGTHS = (5, 40, 63, 17)
 NUM_OUTPUTS = 24

@@ -159,7 +159,7 @@ def fault_of(schema: Any, text: str) -> str:
 
 def main(model_dir: str, num_values: int) -> int:
     from inference_engine.constraints.vocabulary import load_vocabulary
-    from inference_engine.execution.model_files import load_model_files
+    from inference_engine.execution.models.model_files import load_model_files
 
     files = load_model_files(Path(model_dir))
     vocabulary = load_vocabulary(files.tokenizer_json, vocab_size=files.vocab_size, end_ids=files.end_ids)

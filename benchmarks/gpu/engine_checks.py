@@ -15,9 +15,9 @@ from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
 from inference_engine.execution.attention.triton import TritonBackend
 from inference_engine.execution.device.device_runner import DeviceRunner
-from inference_engine.execution.model_loading import pack_and_check
 from inference_engine.execution.model_runner import RunnerLimits
-from inference_engine.execution.self_check import eager_logits, packed_logits
+from inference_engine.execution.models.model_loading import pack_and_check
+from inference_engine.execution.models.self_check import eager_logits, packed_logits
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.serving.pipeline import make_pipeline
 

@@ -14,22 +14,22 @@ from inference_engine.contract.events import TokenLogprobs
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.attention.select import choose_backend
-from inference_engine.execution.constrained_rows import ConstrainedRows
-from inference_engine.execution.fingerprint import numerics_fingerprint
-from inference_engine.execution.invariance_probe import ProbeReport, Progress, probe_model
-from inference_engine.execution.kv_memory import pool_blocks
-from inference_engine.execution.kv_pool import KvPool
-from inference_engine.execution.model_loading import LoadedModel, load_model
-from inference_engine.execution.numerics import choose_dtype
-from inference_engine.execution.packed_forward import hidden_states, logits_of_rows, padding_of
-from inference_engine.execution.packed_step import PackedStep
-from inference_engine.execution.prompt_scores import score_prompts
-from inference_engine.execution.quantization import INT8
+from inference_engine.execution.forward.packed_forward import hidden_states, logits_of_rows, padding_of
+from inference_engine.execution.forward.packed_step import PackedStep
+from inference_engine.execution.forward.prompt_scores import score_prompts
+from inference_engine.execution.memory.kv_memory import PoolBudget, pool_blocks
+from inference_engine.execution.memory.kv_pool import KvPool
+from inference_engine.execution.models.fingerprint import numerics_fingerprint
+from inference_engine.execution.models.invariance_probe import ProbeReport, Progress, probe_model
+from inference_engine.execution.models.model_loading import LoadedModel, load_model
+from inference_engine.execution.models.numerics import choose_dtype
+from inference_engine.execution.models.weight_files import find_weight_files, weights_revision
+from inference_engine.execution.products.quantization import INT8
 from inference_engine.execution.sampling.adjustments import Adjustments
 from inference_engine.execution.sampling.sampler import Sampler
-from inference_engine.execution.step_inputs import PendingTokens, StepInputs, build_inputs
-from inference_engine.execution.verification import outcomes_of, step_result
-from inference_engine.execution.weight_files import find_weight_files, weights_revision
+from inference_engine.execution.steps.constrained_rows import ConstrainedRows
+from inference_engine.execution.steps.step_inputs import PendingTokens, StepInputs, build_inputs
+from inference_engine.execution.steps.verification import outcomes_of, step_result
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, SampledToken, StepPlan, StepResult
 
 
@@ -85,16 +85,24 @@ class ModelRunner:
             torch.set_num_threads(threads)
         chosen = choose_backend(backend)
         model = load_model(model_dir, choose_dtype(dtype), chosen, context_length, in_int8=dtype == INT8)
-        blocks = pool_blocks(
-            sum(chosen.bytes_per_block(spec) for spec in model.layer_specs),
-            max_running,
-            model.context_length,
-            num_blocks=num_blocks,
-            pool_bytes=kv_bytes,
-        )
-        revision = weights_revision(find_weight_files(model_dir))
         limits = RunnerLimits(max_running=max_running, max_step_tokens=max_step_tokens)
-        return cls(model, chosen, limits, num_blocks=blocks, revision=revision)
+        budget = PoolBudget(num_blocks=num_blocks, pool_bytes=kv_bytes)
+        return cls._within(budget, model_dir, model, chosen, limits)
+
+    @classmethod
+    def _within(
+        cls,
+        budget: PoolBudget,
+        model_dir: Path,
+        model: LoadedModel,
+        backend: AttentionBackend,
+        limits: RunnerLimits,
+    ) -> Self:
+        """The runner of a loaded model whose KV pool keeps within a budget."""
+        bytes_per_block = sum(backend.bytes_per_block(spec) for spec in model.layer_specs)
+        blocks = pool_blocks(bytes_per_block, limits.max_running, model.context_length, budget)
+        revision = weights_revision(find_weight_files(model_dir))
+        return cls(model, backend, limits, num_blocks=blocks, revision=revision)
 
     @property
     def num_blocks(self) -> int:

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from inference_engine.execution.model_files import ModelFiles, load_model_files
+from inference_engine.execution.models.model_files import ModelFiles, load_model_files
 
 from .addresses import is_unix, prepare_socket
 from .collector import settle_collector

@@ -15,7 +15,7 @@ from inference_engine.contract.limits import BLOCK_SIZE, MAX_FRAME_BYTES
 from inference_engine.contract.tokenizer_file import packed
 from inference_engine.contract.wire import engine_frame
 from inference_engine.execution.environment import prepare_environment
-from inference_engine.execution.model_files import ModelFiles
+from inference_engine.execution.models.model_files import ModelFiles
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.simulation.fake_runner import FakeRunner, FakeSpeed
 

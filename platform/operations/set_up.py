@@ -140,7 +140,7 @@ def convert_model() -> None:
     if (MODEL / "config.json").exists():
         return
     with stage("Model, converted once") as shown:
-        command = [str(PYTHON), "-m", "inference_engine.execution.convert", str(MODEL)]
+        command = [str(PYTHON), "-m", "inference_engine.execution.conversion.convert", str(MODEL)]
         for line in _lines_of("the model's conversion", command):
             shown.say(line)
 

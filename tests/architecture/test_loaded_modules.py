@@ -50,7 +50,7 @@ def test_the_wall_of_the_test_above_stands() -> None:
         "inference_engine.contract.wire",
         "inference_engine.serving.settings",
         "inference_engine.simulation.fake_runner",
-        "inference_engine.execution.model_files",
+        "inference_engine.execution.models.model_files",
     ],
 )
 def test_importing_the_engine_loads_no_torch(module: str) -> None:

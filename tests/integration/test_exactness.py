@@ -14,10 +14,10 @@ from inference_engine.execution.attention.backend import AttentionRule, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.attention.select import choose_backend
-from inference_engine.execution.model_loading import load_model
-from inference_engine.execution.native_products import has_int8_products
-from inference_engine.execution.numerics import DTYPES
-from inference_engine.execution.quantization import INT8
+from inference_engine.execution.models.model_loading import load_model
+from inference_engine.execution.models.numerics import DTYPES
+from inference_engine.execution.products.native_products import has_int8_products
+from inference_engine.execution.products.quantization import INT8
 from requirements_of_tests import require
 from tiny_models import save_tiny_llama, save_tiny_mistral
 

@@ -16,9 +16,9 @@ from exactness import Subject, alone, batched, check, chunked, shuffled_pages
 from inference_engine.execution.attention.backend import AttentionBackend
 from inference_engine.execution.attention.cpu import CpuBackend
 from inference_engine.execution.attention.select import choose_backend
-from inference_engine.execution.families import ACCEPTED, UnsupportedModel
-from inference_engine.execution.model_loading import load_model
-from inference_engine.execution.packed_step import PackedStep
+from inference_engine.execution.forward.packed_step import PackedStep
+from inference_engine.execution.models.families import ACCEPTED, UnsupportedModel
+from inference_engine.execution.models.model_loading import load_model
 from matrix_threads import matrix_threads
 from tiny_families import FAMILIES, ORIGINAL_CONTEXT, save_tiny
 

@@ -11,7 +11,7 @@ from msgspec import Raw
 from inference_engine.constraints.errors import ConstraintError
 from inference_engine.constraints.grammars import grammar_of
 from inference_engine.constraints.vocabulary import load_vocabulary
-from inference_engine.execution.model_files import load_model_files
+from inference_engine.execution.models.model_files import load_model_files
 from requirements_of_tests import require
 from stand_ins.tiny_text import SHARED_DATA, description_of_files
 from text.model_text import ModelText

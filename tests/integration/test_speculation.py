@@ -16,7 +16,7 @@ from inference_engine.constraints.matcher import Matcher
 from inference_engine.constraints.vocabulary import Vocabulary, load_vocabulary
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.requests import Constraint, ConstraintKind
-from inference_engine.execution.model_files import load_model_files
+from inference_engine.execution.models.model_files import load_model_files
 from matrix_threads import matrix_threads
 
 TEXT = """def area(width, height):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inference_engine.contract.events import Description
-from inference_engine.execution.model_files import load_model_files
+from inference_engine.execution.models.model_files import load_model_files
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 

@@ -8,7 +8,7 @@ from torch import Tensor, int64, tensor
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend, KvLayer, LayerSpec
 from inference_engine.execution.attention.metadata import AttentionMetadata
-from inference_engine.execution.kv_memory import allocate_prefaulted
+from inference_engine.execution.memory.kv_memory import allocate_prefaulted
 
 
 class TokenMajorBackend(AttentionBackend):

@@ -14,10 +14,10 @@ from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.execution.attention.backend import AttentionBackend, KvLayer
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.device.input_staging import NO_SOURCE, DeviceInputs, InputStaging, host_parts
-from inference_engine.execution.experts import MixtureOfExperts
-from inference_engine.execution.packed_forward import hidden_states, logits_of_rows
-from inference_engine.execution.packed_step import PackedStep
-from inference_engine.execution.step_inputs import PADDING_ID, StepInputs
+from inference_engine.execution.forward.packed_forward import hidden_states, logits_of_rows
+from inference_engine.execution.forward.packed_step import PackedStep
+from inference_engine.execution.products.experts import MixtureOfExperts
+from inference_engine.execution.steps.step_inputs import PADDING_ID, StepInputs
 
 Forward = Callable[[], Tensor]
 Record = Callable[[Forward], Forward]

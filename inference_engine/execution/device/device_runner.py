@@ -27,13 +27,12 @@ from inference_engine.execution.device.placement import (
     gpu_dtype,
     select_device,
 )
-from inference_engine.execution.invariance_probe import ProbeReport, Progress
-from inference_engine.execution.kv_memory import pool_blocks
-from inference_engine.execution.model_loading import load_model
+from inference_engine.execution.memory.kv_memory import PoolBudget
 from inference_engine.execution.model_runner import ModelRunner, RunnerLimits
+from inference_engine.execution.models.invariance_probe import ProbeReport, Progress
+from inference_engine.execution.models.model_loading import load_model
 from inference_engine.execution.sampling.adjustments import needs_adjustment
-from inference_engine.execution.step_inputs import PADDING_ID, StepInputs, build_inputs
-from inference_engine.execution.weight_files import find_weight_files, weights_revision
+from inference_engine.execution.steps.step_inputs import PADDING_ID, StepInputs, build_inputs
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.step_plan import (
     PENDING_TOKEN,
@@ -111,18 +110,14 @@ class DeviceRunner(ModelRunner):
         chosen = choose_backend(backend, find_device(device), split_kv=split_kv)
         select_device(chosen.device)
         model = load_model(model_dir, gpu_dtype(dtype), chosen, context_length)
-        blocks = pool_blocks(
-            sum(chosen.bytes_per_block(spec) for spec in model.layer_specs),
-            max_running,
-            model.context_length,
+        limits = RunnerLimits(max_running=max_running, max_step_tokens=max_step_tokens)
+        budget = PoolBudget(
             num_blocks=num_blocks,
             pool_bytes=kv_bytes,
             allowed_bytes=free_memory(chosen.device),
             fraction=GPU_POOL_FRACTION,
         )
-        limits = RunnerLimits(max_running=max_running, max_step_tokens=max_step_tokens)
-        revision = weights_revision(find_weight_files(model_dir))
-        return cls(model, chosen, limits, num_blocks=blocks, revision=revision)
+        return cls._within(budget, model_dir, model, chosen, limits)
 
     def warm(self, progress: Progress = lambda done, total: None) -> ProbeReport:
         select_device(self.backend.device)

@@ -2,7 +2,7 @@
 
 import torch
 
-from inference_engine.execution.kv_memory import allowed_memory
+from inference_engine.execution.memory.kv_memory import allowed_memory
 
 CPU = torch.device("cpu")
 GPU_POOL_FRACTION = 0.8

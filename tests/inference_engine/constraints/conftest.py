@@ -14,7 +14,7 @@ from inference_engine.constraints.matcher import Matcher
 from inference_engine.constraints.vocabulary import Vocabulary, load_vocabulary
 from inference_engine.contract.requests import Constraint, ConstraintKind, Generate
 from inference_engine.contract.sampling import SamplingParams
-from inference_engine.execution.model_files import load_model_files
+from inference_engine.execution.models.model_files import load_model_files
 from stand_ins.tiny_text import byte_level_tokenizer
 
 MakeMatcher = Callable[..., Matcher]

@@ -12,7 +12,7 @@ import pytest
 from inference_engine.contract.limits import MAX_FRAME_BYTES
 from inference_engine.contract.requests import Constraint, ConstraintKind
 from inference_engine.execution.environment import prepare_environment
-from inference_engine.execution.model_files import load_model_files
+from inference_engine.execution.models.model_files import load_model_files
 from inference_engine.serving.settings import Settings
 from inference_engine.serving.startup import Loaded, StartupError, describe, load_runner, make_scheduler
 from stand_ins.engine_process import ROOT

@@ -8,8 +8,8 @@ import torch
 
 from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.device.device_runner import DeviceRunner, HostSampledStep, LaunchedStep
-from inference_engine.execution.model_loading import LoadedModel, load_model
 from inference_engine.execution.model_runner import ModelRunner, RunnerLimits
+from inference_engine.execution.models.model_loading import LoadedModel, load_model
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
 from inference_engine.serving.pipeline import LaunchingPipeline, OverlappedPipeline, make_pipeline
 from launched_steps import Order, generate

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from inference_engine.execution.device.placement import CPU, find_device, free_memory, gpu_dtype
-from inference_engine.execution.kv_memory import allowed_memory
+from inference_engine.execution.memory.kv_memory import allowed_memory
 
 
 def test_the_cpu_is_always_here() -> None:

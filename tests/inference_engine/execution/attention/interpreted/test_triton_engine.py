@@ -8,8 +8,8 @@ import torch
 from inference_engine.execution.attention.reference import ReferenceBackend
 from inference_engine.execution.attention.triton import TritonBackend
 from inference_engine.execution.device.device_runner import DeviceRunner
-from inference_engine.execution.model_loading import load_model
 from inference_engine.execution.model_runner import ModelRunner, RunnerLimits
+from inference_engine.execution.models.model_loading import load_model
 from launched_steps import Order, generate
 from tiny_families import save_tiny
 
