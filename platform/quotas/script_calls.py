@@ -1,7 +1,7 @@
 """Calls of Lua scripts, all on one connection.
 
-The first call of a turn of the event loop is written at once, those that follow in the same turn together
-at its end: a burst of them costs two writes.
+The first call of a turn of the event loop is written at once, those that follow in the same turn some at a
+time: a burst costs few writes, and Redis is at work while the rest of it is made.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from redis.exceptions import RedisError
 from quotas.redis_line import RedisLine
 
 Value = str | int | float | bytes
+
+WRITTEN_TOGETHER = 16
 
 
 class Script:
@@ -86,8 +88,10 @@ class ScriptCalls:
         self._queue.append(call)
         if not self._is_gathering:
             self._is_gathering = True
-            self._flush()
             asyncio.get_running_loop().call_soon(self._gathered)
+            self._flush()
+        elif len(self._queue) >= WRITTEN_TOGETHER:
+            self._flush()
 
     def _gathered(self) -> None:
         self._is_gathering = False
