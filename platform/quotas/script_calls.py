@@ -47,7 +47,7 @@ class Call:
         self._send_again = send_again
 
     def packed(self) -> bytes:
-        return hiredis.pack_command(self._command)
+        return hiredis.pack_command(self._command)  # type: ignore[arg-type]  # of any length
 
     def answered(self, answer: Any) -> None:
         if self.answer.done():
@@ -81,7 +81,7 @@ class ScriptCalls:
     def close(self) -> None:
         if self._opening is not None:
             self._opening.cancel()
-        unanswered = [] if self._line is None else self._line.close()
+        unanswered: list[Any] = [] if self._line is None else self._line.close()
         _fail([*unanswered, *self._queue], RedisConnectionError("closed"))
 
     def _send(self, call: Call) -> None:
