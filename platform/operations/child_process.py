@@ -34,8 +34,8 @@ def die_with(parent: int) -> None:
 
 
 def give_way(nice: int) -> None:
-    """In the child, which leads a session of its own. Where Linux schedules by sessions (autogroup, as desktop
-    kernels and most distributions' do) a nice level counts only within one, and a session has its own."""
+    """In the child, which leads a session of its own. Where Linux schedules by sessions (autogroup, as most
+    distributions' kernels do) a process's nice level counts only within its session, which has its own."""
     os.nice(nice)
     for _ in range(SESSION_ATTEMPTS if nice else 0):
         try:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from operations.child_process import SESSION_NICE, ChildProcess, start_process, to_its_end
 from operations.children import ChildSpec
 from operations.supervisor import Supervisor
