@@ -1,7 +1,6 @@
 """One step's results: what is computed, sampled and over, request by request."""
 
 from inference_engine.contract.codes import Code, FinishReason
-from inference_engine.contract.limits import BLOCK_SIZE
 
 from .drafting.drafter import Drafter
 from .drafting.verified import take_verified
@@ -31,25 +30,18 @@ class StepApplier:
         """Requests that have ended since the plan get no update."""
         if result.prompt_logprobs:
             keep_prompt_logprobs(plan, result)
-        updates: list[RequestUpdate] = []
-        num_outputs = 0
-        finished = RequestState.FINISHED
-        for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
-            update = go_on(chunk, sampled)
-            if update is not None:
-                num_outputs += 1
-                if not (chunk.start + 1) % BLOCK_SIZE:
-                    self._kv.publish(chunk.request)
-            elif chunk.request.state is finished:
-                continue
-            else:
+        updates, filled, others = go_on(plan, result)
+        num_outputs = len(updates)
+        for request in filled:
+            self._kv.publish(request)
+        for chunk, sampled in others:
+            if chunk.request.state is not RequestState.FINISHED:
                 update = self._settle(chunk, sampled)
-                if update is None:
-                    continue
-                num_outputs += len(update.token_ids)
-            updates.append(update)
+                if update is not None:
+                    updates.append(update)
+                    num_outputs += len(update.token_ids)
         for index, tokens in result.verified.items():
-            if plan.chunks[index].request.state is not finished:
+            if plan.chunks[index].request.state is not RequestState.FINISHED:
                 updates.append(self._settle_drafts(plan.chunks[index], tokens))
                 num_outputs += len(updates[-1].token_ids)
         self._totals.num_steps += 1

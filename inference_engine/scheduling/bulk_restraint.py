@@ -33,8 +33,10 @@ class BulkRestraint:
         if len(bulk) == len(decodes) or not (bulk or prompts):
             return None
         chosen = self._in_turn(bulk, (self._num_tokens + 1) // 2 if prompts else self._num_tokens)
+        if len(chosen) < len(bulk):
+            decodes = [request for request in decodes if request.class_rank < BULK] + chosen
         return Restrained(
-            [request for request in decodes if request.class_rank < BULK] + chosen,
+            decodes,
             [request for request in prefills if request.class_rank < BULK],
             prompts,
             self._num_tokens - len(chosen),

@@ -81,7 +81,7 @@ class FairShares:
         return self._ladder.head(but)
 
     def remove(self, request: Request) -> None:
-        _charge_outputs(request)
+        request.charge_outputs()
         self._ladder.remove(request)
         rank = request.class_rank
         if not len(self._ladder.rungs[rank]):
@@ -97,11 +97,10 @@ class FairShares:
             num_new = request.num_known - request.num_computed
             cost = num_new * PROMPT_TOKEN_COST + request.num_computed * CACHED_TOKEN_COST
             self._ladder.clock += cost
-            request.account.served += cost / request.weight
-            request.key_account.served += cost / request.weight
+            request.charge(cost)
 
     def stop(self, request: Request) -> None:
-        _charge_outputs(request)
+        request.charge_outputs()
         running = self.accounts[request.tenant_id].running
         del running[request.arrival]
         if len(running) == 1:
@@ -122,7 +121,7 @@ class FairShares:
         if account.charged_at != self._num_steps:
             account.charged_at = self._num_steps
             for request in account.running.values():
-                _charge_outputs(request)
+                request.charge_outputs()
         return account.served
 
     def rank(self, request: Request) -> Rank:
@@ -152,13 +151,3 @@ class FairShares:
         without a push, which the lanes may see late: it only ever decides between equals.)"""
         account = self.accounts[lane.name]
         return self._served(account), bool(account.running)
-
-
-def _charge_outputs(request: Request) -> None:
-    """Those that came since the last time."""
-    num_new = request.num_known - request.num_charged
-    if num_new:
-        request.num_charged = request.num_known
-        cost = num_new * OUTPUT_TOKEN_COST / request.weight
-        request.account.served += cost
-        request.key_account.served += cost

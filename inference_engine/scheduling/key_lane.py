@@ -11,6 +11,8 @@ from .service_counters import Account
 class KeyLane:
     """Lives while something waits in it, and so do its accounts: what keys had before is forgiven."""
 
+    __slots__ = ("_accounts", "_lanes", "entry", "name")
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.entry: Entry | None = None

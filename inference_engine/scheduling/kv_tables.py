@@ -76,6 +76,12 @@ class KVTables:
         request.block_table.extend(self.pool.allocate(count))
         self._hold(request, count)
 
+    def extend_each(self, requests: list[Request]) -> None:
+        """By one."""
+        for request, block in zip(requests, self.pool.allocate(len(requests)), strict=True):
+            request.block_table.append(block)
+            self._hold(request, 1)
+
     def cut(self, request: Request, num_kept: int) -> None:
         """Let go of all but the first `num_kept` blocks, and of what was computed in the others."""
         self._hold(request, -self.pool.release(request.block_table[num_kept:]))

@@ -41,6 +41,8 @@ def has_too_many(heap: Sized, counting: Sized) -> bool:
 class ArrivalLane:
     """By arrival. One that comes back finds its old place."""
 
+    __slots__ = ("_heap", "_waiting", "entry", "name")
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.entry: Entry | None = None
@@ -74,6 +76,8 @@ class ArrivalLane:
 
 class Lanes:
     """Lanes by name, the one with the lowest order first. A lane exists while something waits in it."""
+
+    __slots__ = ("_heap", "_lanes", "_make_lane", "_name_of", "_num_waiting", "_order_of", "_serial")
 
     def __init__(
         self,
@@ -113,6 +117,8 @@ class Lanes:
 
     def head(self, but: Collection[str] = ()) -> Request | None:
         """The head of the first lane whose name isn't in `but`."""
+        if len(self._lanes) == 1 and not but:
+            return next(iter(self._lanes.values())).head()
         aside = []
         lane = self._first()
         while lane is not None and lane.name in but:
@@ -124,7 +130,7 @@ class Lanes:
 
     def lowest_order(self) -> Order | None:
         lane = self._first()
-        return None if lane is None or lane.entry is None else lane.entry[:-2]
+        return None if lane is None else self._order_of(lane)
 
     def get(self, name: str) -> Lane | None:
         return self._lanes.get(name)

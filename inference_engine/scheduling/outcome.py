@@ -1,35 +1,52 @@
 """What one chunk's result does to its request: tokens, logprobs, and whether this was the end."""
 
+from typing import NamedTuple
+
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import TokenLogprobs
+from inference_engine.contract.limits import BLOCK_SIZE
 
 from .request import Request
 from .step_plan import RequestUpdate, SampledToken, ScheduledChunk, StepPlan, StepResult
 
 
-def go_on(chunk: ScheduledChunk, sampled: SampledToken | None) -> RequestUpdate | None:
-    """What nearly every chunk of every step is: one new token computed, and one sampled that ends nothing.
-    Does in a few moves what `confirm` and `take_token` would. None: the chunk is anything else (its request
-    may have ended, too), and nothing was done."""
-    request, start = chunk.request, chunk.start
-    end = start + 1
-    if (
-        sampled is None
-        or sampled.failure is not None
-        or end != request.num_known
-        or end > request.num_scheduled
-        or start != request.num_reached
-        or start < request.num_prompt
-        or end + 1 >= request.max_known
-        or sampled.token_id in request.stop_ids
-        or not request.is_told_ids_alone
-    ):
-        return None
-    request.num_reached = request.num_computed = end
-    request.num_known = end + 1
-    request.output_ids.append(sampled.token_id)
-    request.newest_ids = token_ids = [sampled.token_id]
-    return RequestUpdate(request, token_ids)
+class GoneOn(NamedTuple):
+    updates: list[RequestUpdate]
+    """Of a token each."""
+    filled: list[Request]
+    """Those of them that have filled a block."""
+    others: list[tuple[ScheduledChunk, SampledToken | None]]
+    """What is still to be applied."""
+
+
+def go_on(plan: StepPlan, result: StepResult) -> GoneOn:
+    """Applies what nearly every chunk of every step is: one new token computed, and one sampled that ends
+    nothing. Does in a few moves what `confirm` and `take_token` would."""
+    gone_on = GoneOn([], [], [])
+    for chunk, sampled in zip(plan.chunks, result.sampled, strict=True):
+        request, start = chunk.request, chunk.start
+        end = start + 1
+        if (
+            sampled is None
+            or sampled.failure is not None
+            or end != request.num_known
+            or end > request.num_scheduled
+            or start != request.num_reached
+            or start < request.num_prompt
+            or end + 1 >= request.max_known
+            or sampled.token_id in request.stop_ids
+            or not request.is_told_ids_alone
+        ):
+            gone_on.others.append((chunk, sampled))
+            continue
+        request.num_reached = request.num_computed = end
+        request.num_known = end + 1
+        request.output_ids.append(sampled.token_id)
+        request.newest_ids = token_ids = [sampled.token_id]
+        gone_on.updates.append(RequestUpdate(request, token_ids))
+        if not end % BLOCK_SIZE:
+            gone_on.filled.append(request)
+    return gone_on
 
 
 def confirm(chunk: ScheduledChunk) -> int:

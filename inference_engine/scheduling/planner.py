@@ -50,17 +50,18 @@ class StepPlanner:
         restrained = self._restraint.hold_back(decodes, prefills) if self._roster.running_bulk else None
         if restrained is not None:
             decodes, prefills = restrained.decodes, restrained.prefills
-        chunks: list[ScheduledChunk] = []
+        longer: list[ScheduledChunk] = []
         if not self._drafter.is_idle:
-            decodes, chunks = self._drafter.draft(decodes, step)
-            budget = min(budget, self._config.max_step_tokens - len(decodes) - num_tokens(chunks))
-        chunks += [schedule_decode(request, step) for request in decodes]
+            decodes, longer = self._drafter.draft(decodes, step)
+            budget = min(budget, self._config.max_step_tokens - len(decodes) - num_tokens(longer))
+        chunks = schedule_decodes(decodes, step)
         if restrained is not None:
             bulk_budget = min(budget, restrained.bulk_budget)
-            chunks += _schedule_all(restrained.bulk_prefills, step, bulk_budget)
+            longer += _schedule_all(restrained.bulk_prefills, step, bulk_budget)
             budget -= bulk_budget
-        chunks += _schedule_all(prefills, step, budget)
-        return StepPlan(step, chunks, self._reclaimer.copies)
+        longer += _schedule_all(prefills, step, budget)
+        size = len(chunks) + num_tokens(longer)
+        return StepPlan(step, chunks + longer, self._reclaimer.copies, size)
 
     def _prompts(self, prefills: list[Request]) -> list[Request]:
         """Those being computed, and whoever is next."""
@@ -74,12 +75,14 @@ class StepPlanner:
         prefills: list[Request] = []
         for request in self._roster.running.values():
             num_scheduled = request.num_scheduled
-            remaining = request.num_expected - num_scheduled
-            if remaining > 1:
+            num_expected = request.num_expected
+            if num_expected > num_scheduled + 1:
                 prefills.append(request)
-            elif remaining and request.num_expected < request.max_known:
-                is_short = not num_scheduled % BLOCK_SIZE and is_at_block_end(request)
-                (growing if is_short else decodes).append(request)
+            elif num_expected > num_scheduled and num_expected < request.max_known:
+                if num_scheduled % BLOCK_SIZE or not is_at_block_end(request):
+                    decodes.append(request)
+                else:
+                    growing.append(request)
         return decodes, growing, prefills
 
     def _grow(self, growing: list[Request], decodes: list[Request]) -> bool:
@@ -149,15 +152,18 @@ def _schedule_all(prefills: list[Request], step: int, budget: int) -> list[Sched
     return [schedule(request, step, share) for request, share in zip(prefills, shares, strict=True) if share]
 
 
-def schedule_decode(request: Request, step: int) -> ScheduledChunk:
-    """Its last token, known or not. Every step does this for every decode."""
-    start = request.num_scheduled
-    token_ids = request.newest_ids if start < request.num_known else _PENDING_IDS
-    request.num_scheduled = start + 1
-    request.num_expected = start + 2
-    request.num_chunks += 1
-    request.last_step = step
-    return ScheduledChunk(request, start, token_ids, request.block_table, True)
+def schedule_decodes(requests: list[Request], step: int) -> list[ScheduledChunk]:
+    """The last token of each, known or not."""
+    chunks = []
+    for request in requests:
+        start = request.num_scheduled
+        token_ids = request.newest_ids if start < request.num_known else _PENDING_IDS
+        request.num_scheduled = start + 1
+        request.num_expected = start + 2
+        request.num_chunks += 1
+        request.last_step = step
+        chunks.append(ScheduledChunk(request, start, token_ids, request.block_table, True))
+    return chunks
 
 
 def schedule(request: Request, step: int, num_tokens: int) -> ScheduledChunk:

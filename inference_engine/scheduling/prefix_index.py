@@ -65,7 +65,8 @@ class PrefixIndex:
     def hash_of(self, request: Request, index: int) -> bytes:
         """Chain hash of block `index`, kept with the request: each block is hashed once in its life."""
         hashes = request.block_hashes
-        for start in range(len(hashes) * BLOCK_SIZE, (index + 1) * BLOCK_SIZE, BLOCK_SIZE):
+        while len(hashes) <= index:
+            start = len(hashes) * BLOCK_SIZE
             parent = hashes[-1] if hashes else tenant_salt(self._secret, request.tenant_id)
             hashes.append(block_hash(parent, request.ids_between(start, start + BLOCK_SIZE)))
         return hashes[index]

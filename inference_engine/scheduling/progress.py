@@ -27,6 +27,7 @@ class Progress:
 
     __slots__ = (
         "block_table",
+        "class_rank",
         "is_told_ids_alone",
         "last_step",
         "max_known",
@@ -45,6 +46,8 @@ class Progress:
         "stop_ids",
         "wants_logprobs",
     )
+
+    class_rank: int
 
     def __init__(self, generate: Generate, max_tokens: int, end_ids: frozenset[int]) -> None:
         self.state = RequestState.WAITING

@@ -56,8 +56,7 @@ class Reclaimer:
         """One more block for each, where nobody has to give way for that; else nothing is done."""
         if self._shares.are_limited or self._kv.pool.num_available < len(requests):
             return False
-        for request in requests:
-            self._kv.extend(request, 1)
+        self._kv.extend_each(requests)
         return True
 
     def grow(self, request: Request) -> bool:

@@ -4,43 +4,36 @@ from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.requests import Generate, ServiceClass
 
 from .output_matcher import OutputMatcher
-from .progress import Progress, RequestState
-from .service_counters import Account
+from .progress import RequestState
+from .service_counters import Served
 
 __all__ = ["BULK", "CLASS_RANK", "PENDING_TOKEN", "Request", "RequestState"]
 
 PENDING_TOKEN = -1
 """Stands in a chunk for the token that the step still in flight samples (lag 1)."""
 
-UNCHARGED = Account()
-"""Of a request that no policy charges for: never written to."""
-
 CLASS_RANK = {ServiceClass.INTERACTIVE: 0, ServiceClass.STANDARD: 1, ServiceClass.BULK: 2}
 BULK = CLASS_RANK[ServiceClass.BULK]
 
 
-class Request(Progress):
+class Request(Served):
     __slots__ = (
-        "account",
         "arrival",
         "arrived_at",
         "attempt",
         "block_hashes",
         "cached_tokens",
         "choice",
-        "class_rank",
         "code",
         "end_ids",
         "finish_reason",
         "group_id",
         "guarded_until",
         "is_let_in_by_age",
-        "key_account",
         "key_id",
         "leader",
         "matcher",
         "max_tokens",
-        "num_charged",
         "num_preemptions",
         "num_published",
         "num_recomputed_tokens",
@@ -51,7 +44,6 @@ class Request(Progress):
         "sampling",
         "service_class",
         "tenant_id",
-        "weight",
     )
 
     def __init__(self, generate: Generate, *, arrival: int, max_tokens: int, end_ids: frozenset[int]) -> None:
@@ -62,7 +54,6 @@ class Request(Progress):
         self.key_id = generate.key_id
         self.service_class = generate.service_class
         self.class_rank = CLASS_RANK[generate.service_class]
-        self.weight = generate.weight
         self.sampling = generate.sampling
         self.choice = generate.choice
         self.group_id = generate.group_id
@@ -93,10 +84,6 @@ class Request(Progress):
         self.queued_clock: float | None = None
         """What the policy's token clock showed when it first joined the queue."""
         self.is_let_in_by_age = False
-        self.account = self.key_account = UNCHARGED
-        """What it is served is charged to: its tenant's and its key's, once a policy that charges has it."""
-        self.num_charged = 0
-        """Known tokens that have been charged for."""
         self.queued_tokens = 0
         """Tokens it had to compute when it last joined the queue."""
         self.cached_tokens = 0

@@ -46,10 +46,11 @@ class StepPlan(Struct, gc=False):
     copies: list[tuple[int, int]] = []
     """(source, target) blocks to be copied before the step."""
     num_tokens: int = 0
-    """Of all chunks: counted once, while they are in the processor's cache."""
+    """Of all chunks; counted where it isn't given."""
 
     def __post_init__(self) -> None:
-        self.num_tokens = num_tokens(self.chunks)
+        if not self.num_tokens:
+            self.num_tokens = num_tokens(self.chunks)
 
 
 def num_tokens(chunks: list[ScheduledChunk]) -> int:

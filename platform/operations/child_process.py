@@ -15,8 +15,6 @@ from operations.home import ROOT
 from operations.log_files import open_log
 
 PR_SET_PDEATHSIG = 1
-SESSION_NICE = Path("/proc/self/autogroup")
-SESSION_ATTEMPTS = 5
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 30.0
 SETTLED_AFTER_S = 30.0
@@ -31,20 +29,6 @@ def die_with(parent: int) -> None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-def give_way(nice: int) -> None:
-    """In the child, which leads a session of its own. Where Linux schedules by sessions (autogroup, as most
-    distributions' kernels do) a process's nice level counts only within its session, which has its own."""
-    os.nice(nice)
-    for _ in range(SESSION_ATTEMPTS if nice else 0):
-        try:
-            SESSION_NICE.write_text(str(nice))
-            return
-        except BlockingIOError:  # but for root, once in a tenth of a second on the whole machine
-            time.sleep(0.11)
-        except OSError:
-            return
 
 
 class ChildProcess:
@@ -132,7 +116,7 @@ async def start_process(
 
     def before_exec() -> None:
         die_with(parent)
-        give_way(spec.nice)
+        os.nice(spec.nice)
 
     with open_log(log) as file:
         return await asyncio.create_subprocess_exec(

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from operations.child_process import SESSION_NICE, ChildProcess, start_process, to_its_end
+from operations.child_process import ChildProcess, start_process, to_its_end
 from operations.children import ChildSpec
 from operations.supervisor import Supervisor
 from servers_of_tests import wait_until
@@ -131,16 +129,6 @@ async def test_niceness_is_the_child_s_own(tmp_path: Path) -> None:
     child.start()
     await until(lambda: child.log.exists() and child.log.read_text().strip(), "printed")
     assert int(child.log.read_text()) == os.nice(0) + 7
-    await child.stop()
-
-
-@pytest.mark.skipif(not SESSION_NICE.exists(), reason="this kernel doesn't schedule by sessions")
-async def test_a_session_is_as_nice_as_its_process(tmp_path: Path) -> None:
-    show = f"print(open({str(SESSION_NICE)!r}).read(), flush=True); {SLEEPER}"
-    child, _ = supervised(tmp_path, spec("nice", show, nice=7))
-    child.start()
-    await until(lambda: child.log.exists() and child.log.read_text().strip(), "printed")
-    assert child.log.read_text().split()[-2:] == ["nice", "7"]
     await child.stop()
 
 
