@@ -4,7 +4,7 @@ from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.scheduling.integrity import BrokenInvariant
 from inference_engine.scheduling.request import RequestState
 from inference_engine.scheduling.scheduler import SchedulerConfig
-from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan
+from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan, num_tokens
 
 
 def check_plan(plan: StepPlan, config: SchedulerConfig) -> None:
@@ -13,7 +13,7 @@ def check_plan(plan: StepPlan, config: SchedulerConfig) -> None:
         raise BrokenInvariant(f"step {plan.step}: no chunk, or two of one request")
     if sum(chunk.num_sampled for chunk in plan.chunks) > config.max_running:
         raise BrokenInvariant(f"step {plan.step}: more rows are sampled than requests may run")
-    if plan.num_tokens > config.max_step_tokens:
+    if plan.num_tokens != num_tokens(plan.chunks) or plan.num_tokens > config.max_step_tokens:
         raise BrokenInvariant(f"step {plan.step}: {plan.num_tokens} tokens")
     targets = [target for _, target in plan.copies]
     if len(set(targets)) != len(targets):
