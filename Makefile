@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps gpu-check bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http soak-bulk bench-bulk bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps gpu-check check-neon bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http soak-bulk bench-bulk bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -71,6 +71,9 @@ bench: dev ## static, continuous, chunked, paged, prefix cache: what each gains 
 
 gpu-check: dev ## is this machine's GPU fit to serve? ARGS="--dry-run" rehearses it without one
 	@$(BIN)/python benchmarks/gpu_check.py $(ARGS)
+
+check-neon: ## the C++ kernels against plain loops, on this machine and on Arm in qemu (needs qemu-user, g++-aarch64-linux-gnu)
+	@cd tests && exec $(PYTHON) -m kernel_program
 
 bench-flood: setup ## one tenant keeps 64 requests in flight, another sends one a second for a minute: its times to the first token
 	@exec $(BIN)/python -m benchmarks.flood $(ARGS)

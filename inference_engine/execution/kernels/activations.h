@@ -6,9 +6,9 @@
 
 #include <optional>
 
-namespace octavo {
+#include "elementwise.h"
 
-enum Activation : int64_t { kSilu, kGeluTanh, kGeluErf };
+namespace octavo {
 
 // x [rows][width], rows at any stride -> a new tensor act(x), or act(x) * up where there is an up of x's shape.
 at::Tensor activate(const at::Tensor& x, const std::optional<at::Tensor>& up, int64_t activation);

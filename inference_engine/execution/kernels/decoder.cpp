@@ -1,9 +1,10 @@
 #include "decoder.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include "attention_tensors.h"
 #include "packed_weight.h"
-#include "paged_attention.h"
 #include "rowwise.h"
 #include "spread.h"
 
@@ -14,7 +15,6 @@ constexpr int64_t kItemsEach = 8;      // pieces of a product for each thread, a
 constexpr int64_t kFewestRows = 48;    // rows of such a piece, at least: its weights are read for all of them
 constexpr int64_t kRowwiseGrain = 8;   // rows that are worth another thread between the products
 constexpr size_t kWeightsEach = 6;
-
 
 const bf16* bits(const at::Tensor& tensor) { return static_cast<const bf16*>(tensor.const_data_ptr()); }
 bf16* mutable_bits(const at::Tensor& tensor) { return static_cast<bf16*>(tensor.mutable_data_ptr()); }
@@ -150,7 +150,7 @@ at::Tensor decode_layers(
     const Weight gate_up = weight_of(parts[4], width, 2 * inner);
     rows.normalise(norm_of(parts[0], width), eps, qkv.is_int8);
     rows.project_heads(qkv);
-    const KvWriter blocks(keys[layer], values[layer], new_keys, new_values, slot_mapping);
+    const KvWriter blocks = writer_of(keys[layer], values[layer], new_keys, new_values, slot_mapping);
     rows.rotate_and_write(bits(cos), bits(signed_sin), row_positions, blocks);
     attend_paged(keys[layer], values[layer], queries, positions, sequence_of_row, block_table,
                  {static_cast<float>(scale), windows[layer]}, rows.attended());

@@ -4,10 +4,10 @@
 #include <torch/library.h>
 
 #include "activations.h"
+#include "attention_tensors.h"
 #include "decoder.h"
 #include "huge_pages.h"
 #include "packed_weight.h"
-#include "paged_attention.h"
 #include "spread.h"
 
 namespace octavo {

@@ -15,13 +15,23 @@
 //   span      0 .. 15 , 16 .. 31 | 32 .. 47 , 48 .. 63    row at position 37, window of 30: sees 8 .. 37
 //   seen            ==  ========   ======                 partial, whole, partial, none
 //
-// Where the spans begin depends on the position alone, and a row shares no arithmetic with another, so a row's
-// result is bitwise the same in every batch, chunking and placement of blocks. Threads only take whole rows.
+// Spans are summed up in stretches of 1,024 positions, and these are merged in their order:
+//
+//   stretch   0 .. 1023 | 1024 .. 2047 | ...      each: output, sum and maximum as if nothing came before it
+//
+// Where spans and stretches begin depends on the position alone, and a row shares no arithmetic with another, so a
+// row's result is bitwise the same in every batch, chunking and placement of blocks, whoever computes which stretch.
+// Threads take whole rows; where these are few, stretches of them.
 //
 #include "paged_attention.h"
 
+#include <algorithm>
 #include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
+#include "spread.h"
 #include "vectors.h"
 
 namespace octavo {
@@ -35,12 +45,6 @@ template <typename T>
 constexpr int64_t kLine = 64 / sizeof(T);  // elements in a cache line
 template <typename T>
 constexpr int64_t kLines = 2 * kTile / kLine<T>;  // cache lines in two vectors of a tile
-
-struct Layer {
-  const void* keys;
-  const void* values;
-  int64_t num_blocks, num_heads, dim, padded_dim;
-};
 
 // Elements of T side by side in one lane, which one instruction multiplies and adds up.
 template <typename T>
@@ -158,6 +162,7 @@ inline void add_values(
 
 constexpr int kHalves = 2;  // blocks in a span
 constexpr int64_t kSpan = kHalves * kTile;
+constexpr int64_t kStretch = 1024;
 
 // Where the keys and values of a span lie: for each half which [D][16] and [16][P] of the pool.
 struct Parts {
@@ -172,17 +177,24 @@ struct Item {
   bool sees(int64_t block) const { return block * kTile < end && (block + 1) * kTile > begin; }
 
   // A half that is not seen is given as the other one: it may be fetched ahead, but is not read.
-  Parts parts(const Layer& layer, int64_t span) const {
+  Parts parts(const KvBlocks& layer, int64_t span) const {
     const int64_t first = span * kHalves;
     const int64_t low = part(layer, sees(first) ? first : first + 1);
     return {low, sees(first + 1) ? part(layer, first + 1) : low};
   }
-  Parts first_parts(const Layer& layer) const { return table ? parts(layer, begin / kSpan) : Parts{}; }
+  Parts first_parts(const KvBlocks& layer) const { return table ? parts(layer, begin / kSpan) : Parts{}; }
+
+  int64_t first_stretch() const { return begin / kStretch; }
+  int64_t num_stretches() const { return table ? (end - 1) / kStretch - first_stretch() + 1 : 1; }
+  Item within(int64_t stretch) const {
+    return {row, head, std::max(begin, stretch * kStretch), std::min(end, (stretch + 1) * kStretch), table};
+  }
 
  private:
-  int64_t part(const Layer& layer, int64_t index) const {
+  int64_t part(const KvBlocks& layer, int64_t index) const {
     const int64_t block = table[index];
-    TORCH_CHECK(block >= 0 && block < layer.num_blocks, "block ", block, " of ", layer.num_blocks);
+    if (block < 0 || block >= layer.num_blocks)
+      throw std::runtime_error("block " + std::to_string(block) + " of " + std::to_string(layer.num_blocks));
     return block * layer.num_heads + head;
   }
 };
@@ -190,7 +202,7 @@ struct Item {
 // One item's G query heads on their way along the spans.
 template <typename T, int G>
 struct Heads {
-  const Layer& layer;
+  const KvBlocks& layer;
   const Item& item;
   const Rule& rule;
   const float* sinks;  // [G], or nullptr
@@ -273,14 +285,33 @@ struct Heads {
   }
 };
 
-// Attention of G query heads, query [G][D]; output [G][P], not yet divided by total [G].
+// What positions of a row came to, for the query heads that share a pass.
+struct Partial {
+  alignas(64) float output[kMaxHeads * kMaxDim];  // [G][P], not yet divided by the total
+  float total[kMaxHeads], maximum[kMaxHeads];
+
+  // Takes in what the positions after these came to.
+  void add(const Partial& next, int count, int64_t padded_dim) {
+    for (int g = 0; g < count; ++g) {
+      const float highest = std::max(maximum[g], next.maximum[g]);
+      const Floats moved = {maximum[g] - highest, next.maximum[g] - highest};
+      const Floats decay = exp_nonpositive(moved);
+      for (int64_t d = g * padded_dim; d < (g + 1) * padded_dim; d += kTile)
+        store(output + d, load(output + d) * decay[0] + load(next.output + d) * decay[1]);
+      total[g] = total[g] * decay[0] + next.total[g] * decay[1];
+      maximum[g] = highest;
+    }
+  }
+};
+
+// Attention of G query heads, query [G][D], over one stretch.
 // `upcoming` is what this thread will read first when it is done here.
 template <typename T, int G>
-void attend_heads(const Layer& layer, const Item& item, Parts upcoming, const Rule& rule, const float* sinks,
-                  const T* query, float* output, float* total) {
-  Heads<T, G> heads{layer, item, rule, sinks, query, output, {}, {}};
+void attend_heads(const KvBlocks& layer, const Item& item, Parts upcoming, const Rule& rule, const float* sinks,
+                  const T* query, Partial& partial) {
+  Heads<T, G> heads{layer, item, rule, sinks, query, partial.output, {}, {}};
   heads.begin();
-  std::memset(output, 0, sizeof(float) * G * layer.padded_dim);
+  std::memset(partial.output, 0, sizeof(float) * G * layer.padded_dim);
   Parts parts = item.first_parts(layer);
   for (int64_t span = item.begin / kSpan; span * kSpan < item.end; ++span) {
     const Parts next = (span + 1) * kSpan < item.end ? item.parts(layer, span + 1) : upcoming;
@@ -291,18 +322,20 @@ void attend_heads(const Layer& layer, const Item& item, Parts upcoming, const Ru
     heads.add(span, parts, weights, decay);
     parts = next;
   }
-  for (int g = 0; g < G; ++g) total[g] = horizontal_sum(heads.sums[g]);
+  for (int g = 0; g < G; ++g) {
+    partial.total[g] = horizontal_sum(heads.sums[g]);
+    partial.maximum[g] = heads.maximum[g];
+  }
 }
 
 template <typename T>
-void attend_heads(
-    int count, const Layer& layer, const Item& item, Parts upcoming, const Rule& rule, const float* sinks,
-    const T* query, float* output, float* total) {
+void attend_heads(int count, const KvBlocks& layer, const Item& item, Parts upcoming, const Rule& rule,
+                  const float* sinks, const T* query, Partial& partial) {
   switch (count) {
-    case 1: return attend_heads<T, 1>(layer, item, upcoming, rule, sinks, query, output, total);
-    case 2: return attend_heads<T, 2>(layer, item, upcoming, rule, sinks, query, output, total);
-    case 3: return attend_heads<T, 3>(layer, item, upcoming, rule, sinks, query, output, total);
-    default: return attend_heads<T, 4>(layer, item, upcoming, rule, sinks, query, output, total);
+    case 1: return attend_heads<T, 1>(layer, item, upcoming, rule, sinks, query, partial);
+    case 2: return attend_heads<T, 2>(layer, item, upcoming, rule, sinks, query, partial);
+    case 3: return attend_heads<T, 3>(layer, item, upcoming, rule, sinks, query, partial);
+    default: return attend_heads<T, 4>(layer, item, upcoming, rule, sinks, query, partial);
   }
 }
 
@@ -317,148 +350,195 @@ inline void store_row(const float* output, float total, int64_t dim, T* out) {
   for (; d < dim; ++d) from_float(output[d] / total, out + d);
 }
 
-// All `group` query heads of one item. query and out point at the first of them.
-template <typename T>
-void attend_item(
-    const Layer& layer, const Item& item, Parts upcoming, const Rule& rule, const T* query, int64_t query_stride,
-    int64_t group, T* out) {
-  alignas(64) float output[kMaxHeads * kMaxDim];
-  alignas(64) T queries[kMaxHeads * kMaxDim];
-  float total[kMaxHeads];
-  for (int64_t done = 0; done < group; done += kMaxHeads) {
-    const int count = std::min<int64_t>(kMaxHeads, group - done);
-    for (int g = 0; g < count; ++g)
-      std::memcpy(queries + g * layer.dim, query + (done + g) * query_stride, sizeof(T) * layer.dim);
-    const float* sinks = rule.sinks ? rule.sinks + item.head * group + done : nullptr;
-    attend_heads<T>(count, layer, item, upcoming, rule, sinks, queries, output, total);
-    for (int g = 0; g < count; ++g)
-      store_row(output + g * layer.padded_dim, total[g], layer.dim, out + (done + g) * layer.dim);
-  }
-}
-
 // The rows of one call, as pairs of row and KV head.
 struct Items {
-  const at::Tensor &positions, &sequence_of_row, &block_table;
-  int64_t num_heads, window;
+  const KvBlocks& layer;
+  const HeadRows& query;
+  const Places& places;
+  const Rule& rule;
+  void* out;
 
-  int64_t size() const { return positions.size(0) * num_heads; }
+  int64_t size() const { return query.num_rows * layer.num_heads; }
+  int64_t group() const { return query.num_heads / layer.num_heads; }
+  int64_t num_passes() const { return (group() + kMaxHeads - 1) / kMaxHeads; }
 
   Item operator[](int64_t index) const {
-    const int64_t row = index / num_heads;
-    const int64_t sequence = sequence_of_row.const_data_ptr<int32_t>()[row];
-    const int64_t end = positions.const_data_ptr<int64_t>()[row] + 1;
-    const int64_t begin = window > 0 ? std::max<int64_t>(0, end - window) : 0;
-    if (sequence < 0) return {row, index % num_heads, 0, 0, nullptr};
-    TORCH_CHECK(sequence < block_table.size(0) && end > 0 && end <= block_table.size(1) * kTile, "row ", row,
-                " at position ", end - 1, " lies outside the block table");
-    const int32_t* table = block_table.const_data_ptr<int32_t>() + sequence * block_table.size(1);
-    return {row, index % num_heads, begin, end, table};
+    const int64_t row = index / layer.num_heads, head = index % layer.num_heads;
+    const int64_t sequence = places.sequence_of_row[row], end = places.positions[row] + 1;
+    if (sequence < 0) return {row, head, 0, 0, nullptr};
+    if (sequence >= places.num_sequences || end <= 0 || end > places.table_width * kTile)
+      throw std::runtime_error("row " + std::to_string(row) + " at position " + std::to_string(end - 1) +
+                               " lies outside the block table");
+    const int64_t begin = rule.window > 0 ? std::max<int64_t>(0, end - rule.window) : 0;
+    return {row, head, begin, end, places.block_table + sequence * places.table_width};
   }
+  Parts first_parts(int64_t index) const { return index < size() ? (*this)[index].first_parts(layer) : Parts{}; }
+};
+
+// One of the passes over an item that its query heads need, kMaxHeads at a time.
+template <typename T>
+class Pass {
+ public:
+  Pass(const Items& items, const Item& item, int64_t number)
+      : items_(items), item_(item), first_head_(item.head * items.group() + number * kMaxHeads),
+        count_(std::min<int64_t>(kMaxHeads, items.group() - number * kMaxHeads)) {
+    const HeadRows& query = items.query;
+    const T* first = static_cast<const T*>(query.data) + item.row * query.row_stride + first_head_ * query.head_stride;
+    for (int g = 0; g < count_; ++g)
+      std::memcpy(queries_ + g * items.layer.dim, first + g * query.head_stride, sizeof(T) * items.layer.dim);
+  }
+
+  void attend(int64_t stretch, Parts upcoming, Partial& partial) const {
+    const float* sinks = items_.rule.sinks && stretch == item_.first_stretch() ? items_.rule.sinks + first_head_ : nullptr;
+    attend_heads<T>(count_, items_.layer, item_.within(stretch), upcoming, items_.rule, sinks, queries_, partial);
+  }
+
+  void add(const Partial& next, Partial& whole) const { whole.add(next, count_, items_.layer.padded_dim); }
+
+  void store(const Partial& whole) const {
+    const int64_t dim = items_.layer.dim;
+    T* target = static_cast<T*>(items_.out) + (item_.row * items_.query.num_heads + first_head_) * dim;
+    for (int g = 0; g < count_; ++g)
+      store_row(whole.output + g * items_.layer.padded_dim, whole.total[g], dim, target + g * dim);
+  }
+
+ private:
+  const Items& items_;
+  const Item& item_;
+  int64_t first_head_;
+  int count_;
+  alignas(64) T queries_[kMaxHeads * kMaxDim];
 };
 
 template <typename T>
-void attend_items(const Layer& layer, const Items& items, const at::Tensor& query, const Rule& rule,
-                  at::Tensor& out) {
-  const int64_t group = query.size(1) / layer.num_heads;
-  const auto* queries = static_cast<const T*>(query.const_data_ptr());
-  auto* outputs = static_cast<T*>(out.mutable_data_ptr());
+void fill_with_zeros(const Items& items, const Item& item) {
+  const int64_t size = items.group() * items.layer.dim;
+  T* target = static_cast<T*>(items.out) + item.row * items.query.num_heads * items.layer.dim + item.head * size;
+  std::memset(target, 0, sizeof(T) * size);
+}
+
+template <typename T>
+void attend_item(const Items& items, const Item& item, Parts upcoming) {
+  if (!item.table) return fill_with_zeros<T>(items, item);
+  for (int64_t number = 0; number < items.num_passes(); ++number) {
+    const Pass<T> pass(items, item, number);
+    Partial whole;
+    const int64_t first = item.first_stretch(), last = first + item.num_stretches() - 1;
+    const auto after = [&](int64_t stretch) {
+      return stretch < last ? item.within(stretch + 1).first_parts(items.layer) : upcoming;
+    };
+    pass.attend(first, after(first), whole);
+    for (int64_t stretch = first + 1; stretch <= last; ++stretch) {
+      Partial next;
+      pass.attend(stretch, after(stretch), next);
+      pass.add(next, whole);
+    }
+    pass.store(whole);
+  }
+}
+
+// Each thread takes items, and knows its next one early enough to fetch what it reads first.
+template <typename T>
+void attend_items(const Items& items) {
   std::atomic<int64_t> num_taken{0};
-  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) {
+  on_threads(num_threads(), [&] {
     for (int64_t index = num_taken++, following; index < items.size(); index = following) {
       following = num_taken++;
-      const Item item = items[index];
-      const Parts upcoming = following < items.size() ? items[following].first_parts(layer) : Parts{};
-      T* result = outputs + (item.row * query.size(1) + item.head * group) * layer.dim;
-      const T* first_query = queries + item.row * query.stride(0) + item.head * group * query.stride(1);
-      if (item.table)
-        attend_item<T>(layer, item, upcoming, rule, first_query, query.stride(1), group, result);
-      else
-        std::memset(result, 0, sizeof(T) * group * layer.dim);
+      attend_item<T>(items, items[index], items.first_parts(following));
     }
   });
 }
 
-int64_t head_dim(const at::Tensor& keys) {
-  return keys.size(2) * (keys.scalar_type() == at::kFloat ? kPair<float> : kPair<bf16>);
+// Few items with long contexts, in pieces: one stretch of one item each. Whoever ends an item's last piece merges them.
+template <typename T>
+class Pieces {
+ public:
+  explicit Pieces(const Items& items) : items_(items), left_(items.size()) {
+    for (int64_t index = 0; index < items.size(); ++index) {
+      const int64_t count = items[index].num_stretches();
+      starts_.push_back(owners_.size());
+      left_[index] = count;
+      owners_.insert(owners_.end(), count, index);
+    }
+    if (partials_.size() < owners_.size() * items.num_passes()) partials_.resize(owners_.size() * items.num_passes());
+    room_ = partials_.data();
+  }
+
+  void attend() {
+    spread(owners_.size(), [&](int64_t piece) {
+      const int64_t index = owners_[piece];
+      const Item item = items_[index];
+      if (!item.table) return fill_with_zeros<T>(items_, item);
+      for (int64_t number = 0; number < items_.num_passes(); ++number)
+        Pass<T>(items_, item, number).attend(item.first_stretch() + piece - starts_[index], {}, of(piece, number));
+      if (--left_[index] == 0) merge(index, item);
+    });
+  }
+
+ private:
+  Partial& of(int64_t piece, int64_t number) { return room_[piece * items_.num_passes() + number]; }
+
+  void merge(int64_t index, const Item& item) {
+    for (int64_t number = 0; number < items_.num_passes(); ++number) {
+      const Pass<T> pass(items_, item, number);
+      Partial& whole = of(starts_[index], number);
+      for (int64_t next = 1; next < item.num_stretches(); ++next) pass.add(of(starts_[index] + next, number), whole);
+      pass.store(whole);
+    }
+  }
+
+  const Items& items_;
+  std::vector<int64_t> owners_, starts_;  // the item of each piece; the first piece of each item
+  std::vector<std::atomic<int64_t>> left_;
+  Partial* room_;
+  static thread_local std::vector<Partial> partials_;  // kept from call to call
+};
+
+template <typename T>
+thread_local std::vector<Partial> Pieces<T>::partials_;
+
+constexpr int64_t kItemsEach = 4;  // items for each thread that even out by themselves
+
+bool is_worth_pieces(const Items& items) {
+  if (items.size() >= kItemsEach * num_threads()) return false;
+  for (int64_t index = 0; index < items.size(); ++index)
+    if (items[index].num_stretches() > 1) return true;
+  return false;
 }
 
-void check_rows(const at::Tensor& rows, const at::Tensor& keys, const char* name) {
-  TORCH_CHECK(rows.dim() == 3 && rows.size(2) == head_dim(keys) && rows.stride(2) == 1, name, " must be [T, heads, ",
-              head_dim(keys), "] with a last stride of 1");
-  TORCH_CHECK(rows.scalar_type() == keys.scalar_type(), name, " must have the dtype of the KV blocks");
+template <typename T>
+void attend_as(const Items& items) {
+  if (is_worth_pieces(items)) return Pieces<T>(items).attend();
+  attend_items<T>(items);
 }
 
 }  // namespace
 
-KvWriter::KvWriter(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
-                   const at::Tensor& slot_mapping)
-    : is_float_(keys.scalar_type() == at::kFloat), num_blocks_(keys.size(0)), num_heads_(keys.size(1)),
-      dim_(head_dim(keys)), padded_dim_(values.size(3)), keys_(keys.mutable_data_ptr()),
-      values_(values.mutable_data_ptr()), key_(key.const_data_ptr()), value_(value.const_data_ptr()),
-      key_strides_{key.stride(0), key.stride(1)}, value_strides_{value.stride(0), value.stride(1)},
-      slots_(slot_mapping.const_data_ptr<int64_t>()) {
-  check_rows(key, keys, "key");
-  check_rows(value, keys, "value");
-  TORCH_CHECK(key.size(1) == keys.size(1) && value.size(1) == keys.size(1), "key and value need one row a KV head");
-  TORCH_CHECK(slot_mapping.is_contiguous() && key.size(0) == slot_mapping.size(0) && value.size(0) == key.size(0),
-              "one slot for each row");
-}
-
 template <typename T>
 void KvWriter::write_as(int64_t row) const {
   constexpr int64_t pair = kPair<T>;
-  const int64_t block = slots_[row] / kTile, token = slots_[row] % kTile;
-  TORCH_CHECK(block < num_blocks_, "slot ", slots_[row], " lies outside the pool");
-  for (int64_t head = 0; head < num_heads_; ++head) {
-    const T* k = static_cast<const T*>(key_) + row * key_strides_[0] + head * key_strides_[1];
-    const T* v = static_cast<const T*>(value_) + row * value_strides_[0] + head * value_strides_[1];
-    const int64_t part = block * num_heads_ + head;
-    T* k_out = static_cast<T*>(keys_) + part * dim_ * kTile + token * pair;
-    T* v_out = static_cast<T*>(values_) + part * kTile * padded_dim_ + token / pair * padded_dim_ * pair + token % pair;
-    for (int64_t d = 0; d < dim_; d += pair) std::memcpy(k_out + d * kTile, k + d, sizeof(T) * pair);
-    for (int64_t d = 0; d < dim_; ++d) v_out[d * pair] = v[d];
+  const int64_t block = slots[row] / kTile, token = slots[row] % kTile;
+  if (block >= blocks.num_blocks)
+    throw std::runtime_error("slot " + std::to_string(slots[row]) + " lies outside the pool");
+  for (int64_t head = 0; head < blocks.num_heads; ++head) {
+    const T* k = static_cast<const T*>(key.data) + row * key.row_stride + head * key.head_stride;
+    const T* v = static_cast<const T*>(value.data) + row * value.row_stride + head * value.head_stride;
+    const int64_t part = block * blocks.num_heads + head, width = blocks.padded_dim;
+    T* k_out = static_cast<T*>(blocks.keys) + part * blocks.dim * kTile + token * pair;
+    T* v_out = static_cast<T*>(blocks.values) + part * kTile * width + token / pair * width * pair + token % pair;
+    for (int64_t d = 0; d < blocks.dim; d += pair) std::memcpy(k_out + d * kTile, k + d, sizeof(T) * pair);
+    for (int64_t d = 0; d < blocks.dim; ++d) v_out[d * pair] = v[d];
   }
 }
 
 void KvWriter::write(int64_t row) const {
-  if (slots_[row] < 0) return;
-  is_float_ ? write_as<float>(row) : write_as<bf16>(row);
+  if (slots[row] < 0) return;
+  blocks.is_float ? write_as<float>(row) : write_as<bf16>(row);
 }
 
-void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
-              const at::Tensor& slot_mapping) {
-  const KvWriter writer(keys, values, key, value, slot_mapping);
-  at::parallel_for(0, key.size(0), 8, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) writer.write(row);
-  });
-}
-
-void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query, const at::Tensor& positions,
-                  const at::Tensor& sequence_of_row, const at::Tensor& block_table, const Rule& rule, at::Tensor out) {
-  check_rows(query, keys, "query");
-  TORCH_CHECK(query.size(1) % keys.size(1) == 0, "query heads must be a multiple of KV heads");
-  TORCH_CHECK(query.size(0) == positions.size(0) && query.size(0) == sequence_of_row.size(0),
-              "one position for each row");
-  TORCH_CHECK(out.is_contiguous() && out.sizes() == query.sizes(), "out must be contiguous, of the query's shape");
-  TORCH_CHECK(positions.is_contiguous() && sequence_of_row.is_contiguous() && block_table.is_contiguous(),
-              "metadata must be contiguous");
-  const Layer layer{keys.const_data_ptr(), values.const_data_ptr(), keys.size(0), keys.size(1), head_dim(keys),
-                    values.size(3)};
-  const Items items{positions, sequence_of_row, block_table, layer.num_heads, rule.window};
-  if (keys.scalar_type() == at::kFloat) return attend_items<float>(layer, items, query, rule, out);
-  attend_items<bf16>(layer, items, query, rule, out);
-}
-
-void attend_by_rule(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query,
-                    const at::Tensor& positions, const at::Tensor& sequence_of_row, const at::Tensor& block_table,
-                    double scale, int64_t window, double softcap, const std::optional<at::Tensor>& sinks,
-                    at::Tensor out) {
-  TORCH_CHECK(!sinks || (sinks->scalar_type() == at::kFloat && sinks->is_contiguous() &&
-                         sinks->numel() == query.size(1)),
-              "sinks must be fp32, one for each query head");
-  const float* first_sink = sinks ? sinks->const_data_ptr<float>() : nullptr;
-  const Rule rule{static_cast<float>(scale), window, static_cast<float>(softcap), first_sink};
-  attend_paged(keys, values, query, positions, sequence_of_row, block_table, rule, out);
+void attend(const KvBlocks& blocks, const HeadRows& query, const Places& places, const Rule& rule, void* out) {
+  const Items items{blocks, query, places, rule, out};
+  blocks.is_float ? attend_as<float>(items) : attend_as<bf16>(items);
 }
 
 }  // namespace octavo

@@ -1,34 +1,44 @@
-// Attention over paged KV blocks; paged_attention.cpp draws their layout.
+// Attention over paged KV blocks; paged_attention.cpp draws their layout. Knows nothing of torch.
 #pragma once
 
-#include <ATen/Parallel.h>
-#include <ATen/core/Tensor.h>
-
-#include <optional>
+#include <cstdint>
 
 namespace octavo {
 
-// Puts rows of key and value [T, K, D] into the slots that they belong to; slot -1 is skipped.
-class KvWriter {
- public:
-  KvWriter(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
-           const at::Tensor& slot_mapping);  // what all of them refer to outlives the writer
-  void write(int64_t row) const;             // different rows may be written by different threads
+// The blocks of one layer, fp32 or bf16. D is even and at most 512.
+struct KvBlocks {
+  void *keys, *values;
+  int64_t num_blocks, num_heads, dim, padded_dim;
+  bool is_float;
+};
+
+// Queries, keys or values [T][heads][D] of the blocks' type; strides in elements, that of D is 1.
+struct HeadRows {
+  const void* data;
+  int64_t num_rows, num_heads, row_stride, head_stride;
+};
+
+// Puts rows of key and value into the slots that they belong to; slot -1 is skipped.
+struct KvWriter {
+  KvBlocks blocks;
+  HeadRows key, value;
+  const int64_t* slots;  // [T]
+
+  // Different rows may be written by different threads. Throws std::runtime_error for a slot outside the pool.
+  void write(int64_t row) const;
 
  private:
   template <typename T>
   void write_as(int64_t row) const;
-
-  bool is_float_;
-  int64_t num_blocks_, num_heads_, dim_, padded_dim_;
-  void *keys_, *values_;
-  const void *key_, *value_;
-  int64_t key_strides_[2], value_strides_[2];
-  const int64_t* slots_;
 };
 
-void write_kv(at::Tensor keys, at::Tensor values, const at::Tensor& key, const at::Tensor& value,
-              const at::Tensor& slot_mapping);
+// Where every row stands.
+struct Places {
+  const int64_t* positions;        // [T]
+  const int32_t* sequence_of_row;  // [T]; -1 is a padding row, whose result is zeros
+  const int32_t* block_table;      // [num_sequences][table_width]
+  int64_t num_sequences, table_width;
+};
 
 // What lies between the scores and their softmax.
 struct Rule {
@@ -38,14 +48,7 @@ struct Rule {
   const float* sinks = nullptr;  // [query heads]: one more score for each in its sum
 };
 
-void attend_paged(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query,
-                  const at::Tensor& positions, const at::Tensor& sequence_of_row, const at::Tensor& block_table,
-                  const Rule& rule, at::Tensor out);
-
-// The same with the rule in pieces, as Python gives it; sinks is fp32.
-void attend_by_rule(const at::Tensor& keys, const at::Tensor& values, const at::Tensor& query,
-                    const at::Tensor& positions, const at::Tensor& sequence_of_row, const at::Tensor& block_table,
-                    double scale, int64_t window, double softcap, const std::optional<at::Tensor>& sinks,
-                    at::Tensor out);
+// out [T][query heads][D]. Throws std::runtime_error for what lies outside the table or the pool.
+void attend(const KvBlocks& blocks, const HeadRows& query, const Places& places, const Rule& rule, void* out);
 
 }  // namespace octavo

@@ -2,18 +2,22 @@
 // share. What an item computes must not depend on who computes it.
 #pragma once
 
-#include <ATen/Parallel.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 namespace octavo {
+
+// Whose threads these are is for who links the kernels to say: torch's, in spread.cpp.
+int64_t num_threads();
+void on_threads(int64_t count, const std::function<void()>& work);  // work() on up to so many threads; at least once
 
 // Calls work(item) for every item, in rising order on each thread.
 template <typename Work>
 void spread(int64_t num_items, const Work& work) {
   std::atomic<int64_t> num_taken{0};
-  at::parallel_for(0, std::min<int64_t>(at::get_num_threads(), num_items), 1, [&](int64_t, int64_t) {
+  on_threads(std::min(num_threads(), num_items), [&] {
     for (int64_t item = num_taken++; item < num_items; item = num_taken++) work(item);
   });
 }

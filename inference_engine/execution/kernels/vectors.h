@@ -11,6 +11,9 @@
 #ifdef __AVX512BF16__
 #include <immintrin.h>
 #endif
+#ifdef __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
+#include <arm_neon.h>
+#endif
 
 namespace octavo {
 
@@ -76,6 +79,17 @@ inline Words load_words(const bf16* address) { return load_raw<Words>(address); 
 inline Floats add_pair_products(Floats sum, uint32_t pair, Words words) {
 #ifdef __AVX512BF16__
   return (Floats)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32(pair), (__m512bh)words);
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+  const auto both = vreinterpretq_bf16_u32(vdupq_n_u32(pair));
+  for (int part = 0; part < 4; ++part) {
+    float32x4_t four;
+    bfloat16x8_t eight;
+    std::memcpy(&four, reinterpret_cast<const char*>(&sum) + part * sizeof(four), sizeof(four));
+    std::memcpy(&eight, reinterpret_cast<const char*>(&words) + part * sizeof(eight), sizeof(eight));
+    four = vbfdotq_f32(four, eight, both);
+    std::memcpy(reinterpret_cast<char*>(&sum) + part * sizeof(four), &four, sizeof(four));
+  }
+  return sum;
 #else
   sum += to_float(static_cast<bf16>(pair)) * reinterpret_cast<Floats>(words << 16);
   return sum + to_float(static_cast<bf16>(pair >> 16)) * reinterpret_cast<Floats>(words & 0xffff0000u);

@@ -1,11 +1,14 @@
 """A row's output is bitwise the same alone, in a batch, in any chunking and on any pages."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
-from attention_steps import Shape, all_equal, random_sequences, run_chunked, run_solo, run_whole
+from attention_steps import PagedRun, Shape, all_equal, random_sequences, run_chunked, run_solo, run_whole
 from inference_engine.execution.attention.backend import AttentionBackend, AttentionRule, KvLayer
+from inference_engine.execution.attention.cpu import CpuBackend
 from inference_engine.execution.attention.metadata import AttentionMetadata
 from inference_engine.execution.attention.reference import ReferenceBackend
 
@@ -50,6 +53,19 @@ def test_the_number_of_threads_changes_no_bit(invariant_backend: AttentionBacken
     finally:
         torch.set_num_threads(before)
     assert all_equal(outputs[0], outputs[1]) and all_equal(outputs[0], outputs[2])
+
+
+@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[1], SHAPES[5]], ids=str)
+def test_a_long_row_alone_is_spread_over_threads_without_another_bit(shape: Shape, compiler: Path) -> None:
+    backend = CpuBackend()
+    sequences = random_sequences(shape, [2100, 1030])
+    whole = run_whole(backend, shape, sequences)
+    run = PagedRun(backend, shape, sequences, page_seed=3)
+    run.step([(0, 0, 2097), (1, 0, 1029)])
+    run.step([(0, 2097, 1)])
+    run.step([(0, 2098, 2)], num_padding=1)
+    run.step([(1, 1029, 1)])
+    assert all_equal(whole, run.outputs)
 
 
 class SplitByBatch(ReferenceBackend):
