@@ -71,6 +71,8 @@ class Finished(Message, frozen=True, tag="finished", kw_only=True):
     """The end or stop id that was sampled; it is not among the output tokens sent."""
     usage: Usage
     timeline: Timeline = Timeline()
+    vector: bytes = b""
+    """Of a request that embeds and ended with `stop`: little-endian fp32, as many as the Description says."""
 
 
 class Refused(Message, frozen=True, tag="refused", kw_only=True):
@@ -89,6 +91,15 @@ class Refused(Message, frozen=True, tag="refused", kw_only=True):
     def reason(self) -> Code:
         """As exact as this side knows it."""
         return Code(self.exact_code) if self.exact_code in _CODES else self.code
+
+
+class Embedding(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a model made for embeddings gives."""
+
+    size: int
+    """Numbers in a vector."""
+    is_normalized: bool = False
+    """Vectors are of length 1, and so should be what is cut off one."""
 
 
 class Description(Message, frozen=True, tag="description", kw_only=True):
@@ -123,6 +134,13 @@ class Description(Message, frozen=True, tag="description", kw_only=True):
     """Hash over weights, dtype and backend: equal ones give equal tokens for equal seeds."""
     created: int = 0
     """Unix seconds."""
+    embedding: Embedding | None = None
+    """None: the model generates text. Else it embeds, and does nothing else."""
+
+    @property
+    def min_output_tokens(self) -> int:
+        """What must fit behind a prompt."""
+        return 1 if self.embedding is None else 0
 
 
 class Stats(Message, frozen=True, tag="stats", kw_only=True):

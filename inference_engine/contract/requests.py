@@ -59,6 +59,9 @@ class Generate(Message, frozen=True, tag="generate", kw_only=True):
     weight: Annotated[float, Meta(gt=0)] = 1.0
     deadline_ms: Annotated[int, Meta(ge=1)] | None = None
     """Milliseconds from receipt, so that clocks need not agree."""
+    embeds: bool = False
+    """Wanted is the prompt's vector, which comes with Finished, and no token. For models made for that, which
+    do nothing else; an engine refuses what its model is not for."""
     reservation_key: str = ""
     """Where an engine whose session died writes its orphans' final usage."""
     tokens_per_delta: Annotated[int, Meta(ge=1, le=MAX_TOKENS_PER_DELTA)] = 1

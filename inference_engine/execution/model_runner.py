@@ -157,10 +157,13 @@ class ModelRunner:
         adjustments = self._adjustments.of_step(plan.chunks, token_ids)
         return build_inputs(plan.chunks, token_ids, adjustments, self.padded)
 
-    def _logits(self, inputs: StepInputs) -> Tensor:
-        module = self.model.module
+    def _states(self, inputs: StepInputs) -> Tensor:
+        """Last hidden states [T, hidden], padding included."""
         step = PackedStep(self.backend, self.pool.layers, inputs.metadata)
-        states = hidden_states(module, inputs.token_ids, step)
+        return hidden_states(self.model.module, inputs.token_ids, step)
+
+    def _logits(self, inputs: StepInputs) -> Tensor:
+        module, states = self.model.module, self._states(inputs)
         self._prompt_scores = score_prompts(module, states, inputs.chunks)
         if not len(inputs.sampled_rows):
             return states.new_empty(0, self.model.vocab_size, dtype=torch.float32)

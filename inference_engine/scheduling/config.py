@@ -40,6 +40,8 @@ class SchedulerConfig:
     """Tokens that a request which asks for it may guess a step; 0: none."""
     enable_prefix_cache: bool = True
     end_ids: frozenset[int] = frozenset()
+    embeds: bool = False
+    """The model is one for embeddings: requests want a vector, others are refused."""
 
     def __post_init__(self) -> None:
         for name in (

@@ -17,7 +17,8 @@ def refusal(
 ) -> Refused | None:
     """Why this request can't be taken, or None."""
     return (
-        _malformed(generate, config, roster)
+        _of_another_kind(generate, config)
+        or _malformed(generate, config, roster)
         or _too_large(generate, config, shares)
         or _queue_full(generate, config, roster, shares)
     )
@@ -33,9 +34,22 @@ def unmatched(generate: Generate) -> Refused | None:
 
 def clamped_max_tokens(generate: Generate, config: SchedulerConfig, shares: TenantShares) -> int:
     """Output tokens left to the request by context, pool and its tenant's part of that, replayed ones
-    included."""
+    included. The vector of one that embeds counts as its token, but needs no room."""
+    if generate.embeds:
+        return 1
     most = min(config.max_request_tokens, shares.max_tokens(generate.tenant_id))
     return min(generate.sampling.max_tokens, most - len(generate.prompt_ids))
+
+
+def _of_another_kind(generate: Generate, config: SchedulerConfig) -> Refused | None:
+    if generate.embeds == config.embeds:
+        return None
+    made_for, instead = (
+        ("embeddings", "it generates no text") if config.embeds else ("text", "it makes no embeddings")
+    )
+    return _refused(
+        generate, Code.UNSUPPORTED_FEATURE, f"the model was made for {made_for}; {instead}", "model"
+    )
 
 
 def _malformed(generate: Generate, config: SchedulerConfig, roster: Roster) -> Refused | None:
@@ -75,25 +89,23 @@ def _out_of_range(generate: Generate, vocab_size: int) -> Refused | None:
 
 
 def _too_large(generate: Generate, config: SchedulerConfig, shares: TenantShares) -> Refused | None:
-    num_prompt, num_replayed = len(generate.prompt_ids), len(generate.output_ids)
-    num_known = num_prompt + num_replayed
+    num_known, num_replayed = len(generate.prompt_ids) + len(generate.output_ids), len(generate.output_ids)
     if num_replayed >= generate.sampling.max_tokens:
         message = f"{num_replayed} output tokens are there already, of at most {generate.sampling.max_tokens}"
         return _refused(generate, Code.INVALID_REQUEST, message, "output_ids")
-    if num_known >= config.context_length:
-        message = f"{num_known} tokens leave no room for output in a context of {config.context_length}"
+    num_needed = num_known if generate.embeds else num_known + 1
+    verdict = "don't fit into" if generate.embeds else "leave no room for output in"
+    if num_needed > config.context_length:
+        message = f"{num_known} tokens {verdict} a context of {config.context_length}"
         return _refused(generate, Code.CONTEXT_LENGTH_EXCEEDED, message, "prompt_ids")
-    if num_known >= config.max_request_tokens:
-        pool_tokens = config.num_blocks * BLOCK_SIZE
+    if num_needed > config.max_request_tokens:
         message = (
-            f"{num_known} tokens leave no room for output in this engine's KV pool of {pool_tokens} tokens"
+            f"{num_known} tokens {verdict} this engine's KV pool of {config.num_blocks * BLOCK_SIZE} tokens"
         )
         return _refused(generate, Code.KV_POOL_EXCEEDED, message, "prompt_ids")
-    if num_known >= shares.max_tokens(generate.tenant_id):
-        message = (
-            f"{num_known} tokens leave no room for output in this tenant's part of the KV pool, "
-            f"{shares.max_tokens(generate.tenant_id)} tokens"
-        )
+    most = shares.max_tokens(generate.tenant_id)
+    if num_needed > most:
+        message = f"{num_known} tokens {verdict} this tenant's part of the KV pool, {most} tokens"
         return _refused(generate, Code.TENANT_KV_SHARE_EXCEEDED, message, "prompt_ids")
     return None
 

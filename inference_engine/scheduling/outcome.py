@@ -88,7 +88,10 @@ def failure_of(chunk: ScheduledChunk, sampled: SampledToken | None) -> Code | No
 
 
 def take_token(request: Request, sampled: SampledToken) -> RequestUpdate:
-    """Append the sampled token, or end at it: an id that stops the request is never part of its output."""
+    """Append the sampled token, or end at it: an id that stops the request is never part of its output. A
+    vector is the end."""
+    if sampled.vector:
+        return RequestUpdate(request, [], finish=FinishReason.STOP, vector=sampled.vector)
     token_id, output_ids = sampled.token_id, request.output_ids
     if token_id in request.stop_ids and len(output_ids) >= request.sampling.min_tokens:
         return RequestUpdate(request, [], finish=FinishReason.STOP, stop_token_id=token_id)

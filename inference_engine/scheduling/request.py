@@ -25,6 +25,7 @@ class Request(Served):
         "cached_tokens",
         "choice",
         "code",
+        "embeds",
         "end_ids",
         "finish_reason",
         "group_id",
@@ -37,6 +38,7 @@ class Request(Served):
         "num_preemptions",
         "num_published",
         "num_recomputed_tokens",
+        "pooled",
         "preempted_at",
         "queued_clock",
         "queued_tokens",
@@ -55,12 +57,15 @@ class Request(Served):
         self.service_class = generate.service_class
         self.class_rank = CLASS_RANK[generate.service_class]
         self.sampling = generate.sampling
+        self.embeds = generate.embeds
         self.choice = generate.choice
         self.group_id = generate.group_id
         self.leader: Request | None = None
         """Computes, or has computed, the prompt of this one's group. None: this one is on its own."""
         self.matcher: OutputMatcher | None = None
         """Of a constrained output. The runner's own: nobody else may touch it while steps are in flight."""
+        self.pooled: object | None = None
+        """Of one that embeds: the sum of its rows so far. The runner's own, too."""
         self.max_tokens = max_tokens
         """After clamping to context and pool; replayed tokens count."""
         self.end_ids = end_ids

@@ -63,6 +63,8 @@ class SampledToken(Struct, gc=False):
     top: list[tuple[int, float]] = []
     failure: Code | None = None
     """Why there is no token: the request ends as failed. May be set for a chunk that samples nothing, too."""
+    vector: bytes = b""
+    """Of a request that embeds, in the place of its one token: little-endian fp32."""
 
 
 class StepResult(Struct, gc=False):
@@ -89,3 +91,4 @@ class RequestUpdate(Struct, gc=False):
     code: Code | None = None
     stop_token_id: int | None = None
     prompt_logprobs: list[TokenLogprobs] | None = None
+    vector: bytes = b""

@@ -155,7 +155,9 @@ class Desk:
                 self._post_delta(live, due)
             if update.finish is not None:
                 self.live.remove(live)
-                self._post_finished(live, update.finish, update.code, update.stop_token_id)
+                self._post_finished(
+                    live, update.finish, update.code, update.stop_token_id, vector=update.vector
+                )
 
     def _post_delta(self, live: LiveRequest, update: RequestUpdate) -> None:
         request_id, attempt = live.key
@@ -178,7 +180,13 @@ class Desk:
         self.live.remove(live)
 
     def _post_finished(
-        self, live: LiveRequest, reason: FinishReason, code: Code | None, stop_token_id: int | None = None
+        self,
+        live: LiveRequest,
+        reason: FinishReason,
+        code: Code | None,
+        stop_token_id: int | None = None,
+        *,
+        vector: bytes = b"",
     ) -> None:
         (request_id, attempt), now = live.key, self._clock()
         finished = Finished(
@@ -189,6 +197,7 @@ class Desk:
             stop_token_id=stop_token_id,
             usage=live.usage(),
             timeline=live.timeline(now),
+            vector=vector,
         )
         self.live.note_end(live, now)
         self._mail.post(live.session_id, finished)

@@ -22,7 +22,7 @@ def rehearse(runner: Runner, config: SchedulerConfig) -> int:
     scheduler = Scheduler(replace(config, lag=0, enable_prefix_cache=False))
     longest = max(1, min(config.max_step_tokens, config.max_request_tokens - NUM_OUTPUTS))
     for number in range(config.max_running):
-        request = _request(number, 2 if number else longest, config.vocab_size)
+        request = _request(number, 2 if number else longest, config)
         if isinstance(scheduler.add(request), Refused):
             break
     num_steps = 0
@@ -32,13 +32,14 @@ def rehearse(runner: Runner, config: SchedulerConfig) -> int:
     return num_steps
 
 
-def _request(number: int, prompt_tokens: int, vocab_size: int) -> Generate:
+def _request(number: int, prompt_tokens: int, config: SchedulerConfig) -> Generate:
     sampling = SamplingParams(
         seed=number, max_tokens=NUM_OUTPUTS, temperature=1.0, top_p=0.9, ignore_eos=True
     )
     return Generate(
         request_id=f"rehearsal-{number}",
-        prompt_ids=[(number + index) % vocab_size for index in range(prompt_tokens)],
+        prompt_ids=[(number + index) % config.vocab_size for index in range(prompt_tokens)],
         sampling=sampling,
+        embeds=config.embeds,
         tenant_id="rehearsal",
     )

@@ -15,6 +15,7 @@ from inference_engine.contract.limits import BLOCK_SIZE, MAX_FRAME_BYTES
 from inference_engine.contract.tokenizer_file import packed
 from inference_engine.contract.wire import engine_frame
 from inference_engine.execution.environment import prepare_environment
+from inference_engine.execution.models.embedding_files import Pooling
 from inference_engine.execution.models.model_files import ModelFiles
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.simulation.fake_runner import FakeRunner, FakeSpeed
@@ -61,6 +62,7 @@ def _load_fake(settings: Settings, files: ModelFiles) -> Loaded:
         end_id=files.end_ids[0] if files.end_ids else None,
         end_after=settings.fake_end_after,
         speed=FakeSpeed(step_ms=settings.fake_step_ms, token_us=settings.fake_token_us),
+        vector_size=files.vector_size if files.embedding else 0,
     )
     fingerprint = hashlib.sha256(f"fake:{files.revision}".encode()).hexdigest()
     facts = {"dtype": "none", "backend": "fake", "batch_invariant": True, "fingerprint": fingerprint}
@@ -86,6 +88,7 @@ def _load_runner(settings: Settings, files: ModelFiles) -> "ModelRunner":
     threads = settings.threads or available_cores()
     prepare_environment(threads)  # before torch, which reads it, is imported
     from inference_engine.execution.device.device_runner import DeviceRunner
+    from inference_engine.execution.embedding_runner import EmbeddingRunner
     from inference_engine.execution.model_runner import ModelRunner
 
     sizes: dict[str, Any] = {
@@ -98,6 +101,10 @@ def _load_runner(settings: Settings, files: ModelFiles) -> "ModelRunner":
         "max_step_tokens": settings.max_step_tokens,
         "threads": threads,
     }
+    if files.embedding is not None:
+        if settings.uses_gpu:
+            raise StartupError("embeddings are not served on a GPU")
+        return EmbeddingRunner.load(files.directory, **sizes)
     if settings.uses_gpu:
         return DeviceRunner.load(files.directory, device=settings.device, split_kv=settings.split_kv, **sizes)
     return ModelRunner.load(files.directory, **sizes)
@@ -105,7 +112,7 @@ def _load_runner(settings: Settings, files: ModelFiles) -> "ModelRunner":
 
 def _vocabulary(settings: Settings, files: ModelFiles, size: int) -> Vocabulary | None:
     """None where constraints aren't to be served or can't be; the log says why."""
-    if not settings.grammar_threads:
+    if not settings.grammar_threads or files.embedding is not None:
         return None
     try:
         return load_vocabulary(files.tokenizer_json, vocab_size=size, end_ids=files.end_ids)
@@ -126,6 +133,7 @@ def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Descripti
     if settings.model_name:
         fields["model"] = settings.model_name
     description = packed(Description(**fields))
+    _check_vectors_fit(description)
     size = len(engine_frame([description], step=0, has_work=False))
     if size > MAX_FRAME_BYTES:
         raise StartupError(
@@ -134,8 +142,26 @@ def describe(settings: Settings, files: ModelFiles, loaded: Loaded) -> Descripti
     return description
 
 
+def _check_vectors_fit(description: Description) -> None:
+    """All places may end in one step, and that is one frame."""
+    embedding = description.embedding
+    if embedding is None:
+        return
+    most = MAX_FRAME_BYTES // 2 // (4 * embedding.size)
+    if description.max_running > most:
+        raise StartupError(
+            f"{description.max_running} vectors of {embedding.size} numbers don't fit into a frame: "
+            f"max_running can be {most}"
+        )
+
+
 def make_scheduler(settings: Settings, files: ModelFiles, num_blocks: int) -> Scheduler:
     return Scheduler(scheduler_config(settings, files, num_blocks))
+
+
+def _needs_every_row(files: ModelFiles) -> bool:
+    """Rows that somebody else computed are in no sum of this request's."""
+    return files.embedding is not None and files.embedding.pooling is Pooling.MEAN
 
 
 def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> SchedulerConfig:
@@ -154,6 +180,7 @@ def scheduler_config(settings: Settings, files: ModelFiles, num_blocks: int) -> 
         ttft_targets=settings.ttft_targets,
         lag=settings.effective_lag,
         max_draft_tokens=settings.max_draft_tokens,
-        enable_prefix_cache=settings.prefix_cache,
+        enable_prefix_cache=settings.prefix_cache and not _needs_every_row(files),
         end_ids=frozenset(files.end_ids),
+        embeds=files.embedding is not None,
     )

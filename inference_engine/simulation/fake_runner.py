@@ -1,5 +1,6 @@
 """A runner without a model: tokens are a function of seed, choice, position and prompt; time is a setting."""
 
+import math
 import time
 import zlib
 from array import array
@@ -8,7 +9,13 @@ from dataclasses import dataclass
 
 from inference_engine.contract.events import TokenLogprobs
 from inference_engine.scheduling.request import Request
-from inference_engine.scheduling.step_plan import SampledToken, ScheduledChunk, StepPlan, StepResult
+from inference_engine.scheduling.step_plan import (
+    PENDING_TOKEN,
+    SampledToken,
+    ScheduledChunk,
+    StepPlan,
+    StepResult,
+)
 
 _PROMPT_WINDOW = 64
 _MIX = 0x9E3779B97F4A7C15
@@ -34,12 +41,15 @@ class FakeRunner:
         end_id: int | None = None,
         end_after: int | None = None,
         speed: FakeSpeed | None = None,
+        vector_size: int = 0,
     ) -> None:
-        """`avoid_ids` are never sampled, except `end_id` once a request has `end_after` outputs."""
+        """`avoid_ids` are never sampled, except `end_id` once a request has `end_after` outputs. Requests
+        that embed get `vector_size` numbers."""
         self.num_blocks = num_blocks
         self._speed = speed or FakeSpeed()
         self._end_id = end_id
         self._end_after = end_after
+        self._vector_size = vector_size
         avoided = frozenset(avoid_ids)
         self._ids = array("q", (i for i in range(vocab_size) if i not in avoided))
 
@@ -51,6 +61,8 @@ class FakeRunner:
         for index, chunk in enumerate(plan.chunks):
             if chunk.num_drafts:
                 result.verified[index] = self._verified(chunk)
+            elif chunk.request.embeds and chunk.samples:
+                result.sampled[index] = SampledToken(PENDING_TOKEN, vector=self._vector(chunk.request))
             elif chunk.samples:
                 result.sampled[index] = self._sample(chunk.request, chunk.start + len(chunk.token_ids))
         return result
@@ -69,6 +81,13 @@ class FakeRunner:
         if self._ends(position - len(request.prompt_ids)):
             return self._with_logprobs(request, self._end_id or 0, position)
         return self._with_logprobs(request, self._ids[_draw(request, position) % len(self._ids)], position)
+
+    def _vector(self, request: Request) -> bytes:
+        """Of length 1, at an angle that is drawn for the prompt."""
+        angle = _draw(request, 0) / _MASK * math.tau
+        numbers = [math.cos(angle + index) for index in range(self._vector_size)]
+        length = math.hypot(*numbers)
+        return array("f", [number / length for number in numbers]).tobytes()
 
     def _ends(self, num_outputs: int) -> bool:
         return self._end_id is not None and self._end_after is not None and num_outputs >= self._end_after

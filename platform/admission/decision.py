@@ -92,22 +92,23 @@ def _features(principal: Principal, request: RequestFacts) -> Denied | None:
 
 
 def _room(principal: Principal, request: RequestFacts, fleet: FleetFacts | None) -> Denied | None:
-    """At least one output token must fit behind the prompt."""
+    """At least one output token must fit behind the prompt, unless none is wanted."""
     prompt = request.prompt_tokens
+    needed = prompt if request.max_tokens == 0 else prompt + 1
     most = principal.max_context_tokens
-    if most is not None and prompt >= most:
+    if most is not None and needed > most:
         return Denied(
             Code.CONTEXT_LENGTH_EXCEEDED,
             f"Requests of this account may have at most {most} tokens, output included; the prompt alone has "
             f"{prompt}.",
         )
-    if fleet is not None and prompt >= fleet.context_length:
+    if fleet is not None and needed > fleet.context_length:
         return Denied(
             Code.CONTEXT_LENGTH_EXCEEDED,
             f"This model's maximum context length is {fleet.context_length} tokens, output included; "
             f"the prompt alone has {prompt}.",
         )
-    if fleet is not None and prompt >= fleet.max_request_tokens:
+    if fleet is not None and needed > fleet.max_request_tokens:
         return Denied(
             Code.KV_POOL_EXCEEDED,
             f"The prompt has {prompt} tokens; this server can hold requests of at most "

@@ -6,7 +6,9 @@ from api_keys.networks import is_within
 from api_keys.principal import Principal
 from gateway.services import Services
 from gateway.transport.exchange import Exchange
-from inference_engine.contract.events import Description
+from inference_engine.contract.codes import Code
+from inference_engine.contract.events import Description, Embedding
+from tenants.errors import Denied
 
 MODELS_PATH = "/v1/models/"
 OWNER = "octavo"
@@ -43,6 +45,26 @@ def described(services: Services, principal: Principal, name: str) -> Descriptio
     if not principal.may_use(model):
         raise model_not_found(model)
     return services.fleet.describe(model)
+
+
+def text_model(services: Services, principal: Principal, name: str) -> Description:
+    """The same of one that generates text. Raises Denied."""
+    description = described(services, principal, name)
+    if description.embedding is not None:
+        raise _unfit(f"The model '{description.model}' was made for embeddings; it generates no text.")
+    return description
+
+
+def embedding_model(services: Services, principal: Principal, name: str) -> tuple[Description, Embedding]:
+    """The same of one that was made for embeddings, and what it gives. Raises Denied."""
+    description = described(services, principal, name)
+    if description.embedding is None:
+        raise _unfit(f"The model '{description.model}' generates text; it was not made for embeddings.")
+    return description, description.embedding
+
+
+def _unfit(message: str) -> Denied:
+    return Denied(Code.UNSUPPORTED_FEATURE, message, param="model")
 
 
 def _shaped(description: Description) -> dict[str, object]:

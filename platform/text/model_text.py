@@ -55,6 +55,7 @@ class ModelText:
     ) -> None:
         self.model = description.model
         self.context_length = description.context_length
+        self._min_output_tokens = description.min_output_tokens
         self.max_prompt_bytes = description.context_length * vocabulary.longest
         self.vocabulary = vocabulary
         self.tool_syntax = syntax_of(
@@ -155,10 +156,10 @@ class ModelText:
         return num_bytes
 
     def _checked(self, token_ids: list[int], param: str) -> list[int]:
-        """A prompt leaves room for one output token at least."""
+        """A prompt leaves room for what must fit behind it."""
         if not token_ids:
             raise PromptError("the prompt holds no tokens", param)
-        if len(token_ids) >= self.context_length:
+        if len(token_ids) + self._min_output_tokens > self.context_length:
             raise PromptError(
                 f"the prompt has {len(token_ids)} tokens and the model's context {self.context_length}",
                 param,

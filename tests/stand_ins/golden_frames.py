@@ -11,6 +11,7 @@ from inference_engine.contract.events import (
     Accepted,
     Delta,
     Description,
+    Embedding,
     EngineMessage,
     Finished,
     ObservedRow,
@@ -76,6 +77,7 @@ TO_ENGINE: dict[str, GatewayMessage] = {
         service_class=ServiceClass.INTERACTIVE,
         weight=1.5,
         deadline_ms=60_000,
+        embeds=True,
         reservation_key="octavo:{b:7}:reservation:req-1",
         tokens_per_delta=16,
     ),
@@ -144,6 +146,7 @@ FROM_ENGINE: dict[str, EngineMessage] = {
             num_preemptions=1,
             num_recomputed_tokens=16,
         ),
+        vector=bytes.fromhex("0000003f"),
     ),
     "refused": Refused(
         request_id="req-1",
@@ -174,6 +177,7 @@ FROM_ENGINE: dict[str, EngineMessage] = {
         batch_invariant=True,
         fingerprint="print",
         created=1_700_000_000,
+        embedding=Embedding(size=1024, is_normalized=True),
     ),
     "stats": STATS,
     "step_observed": StepObserved(

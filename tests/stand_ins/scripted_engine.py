@@ -5,12 +5,14 @@ Tokens are a function of the position alone. `silent`, `stuck` and `attempt_shif
 
 import asyncio
 import contextlib
+import struct
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
+from msgspec import structs
 from redis.asyncio import Redis
 
 from inference_engine.contract.codes import BROADER, Code, FinishReason
@@ -85,6 +87,11 @@ class ScriptedEngine:
     stuck: bool = False
     attempt_shift: int = 0
     refuse_with: Code | None = None
+    max_live: int | None = None
+    """One more is refused with QUEUE_FULL."""
+    broken_text: int | None = None
+    """The first token of a text that can't be embedded."""
+    most_live: int = 0
     received: list[GatewayMessage] = field(default_factory=list)
     num_frames: int = 0
     stats: Stats = field(default_factory=Stats)
@@ -191,17 +198,20 @@ class ScriptedEngine:
             outbox.append(
                 self._finished(running.pop(message.request_id), FinishReason.ABORTED, Code.CLIENT_GONE)
             )
-        elif type(message) is Generate and self.refuse_with is not None:
+        elif type(message) is Generate and self._refusal(running) is not None:
+            refusal = self._refusal(running)
+            assert refusal is not None
             refused = Refused(
                 request_id=message.request_id,
                 attempt=message.attempt,
-                code=BROADER.get(self.refuse_with, self.refuse_with),
-                exact_code=self.refuse_with if self.refuse_with in BROADER else "",
+                code=BROADER.get(refusal, refusal),
+                exact_code=refusal if refusal in BROADER else "",
                 message="as scripted",
             )
             outbox.append(refused)
         elif type(message) is Generate:
             running[message.request_id] = Running(message, len(message.output_ids))
+            self.most_live = max(self.most_live, len(running))
             outbox.append(
                 Accepted(
                     request_id=message.request_id,
@@ -211,8 +221,16 @@ class ScriptedEngine:
                 )
             )
 
+    def _refusal(self, running: dict[str, Running]) -> Code | None:
+        is_full = self.max_live is not None and len(running) >= self.max_live
+        return Code.QUEUE_FULL if is_full else self.refuse_with
+
     def _step(self, running: dict[str, Running], outbox: list[EngineMessage]) -> None:
         for request_id, one in list(running.items()):
+            if one.message.embeds:
+                if self.tokens_per_step:
+                    outbox.append(self._embedded(running.pop(request_id)))
+                continue
             ids = self._next_ids(one)
             if ids:
                 outbox.append(self._delta(one, ids))
@@ -221,6 +239,14 @@ class ScriptedEngine:
                 outbox.append(self._finished(running.pop(request_id), FinishReason.LENGTH))
             elif self.end_after is not None and one.num_sent >= self.end_after:
                 outbox.append(self._finished(running.pop(request_id), FinishReason.STOP))
+
+    def _embedded(self, one: Running) -> Finished:
+        """A vector of two numbers: the first token and how many there are."""
+        first, num_tokens = one.message.prompt_ids[0], len(one.message.prompt_ids)
+        if first == self.broken_text:
+            return self._finished(one, FinishReason.FAILED, Code.NON_FINITE_LOGITS)
+        vector = struct.pack("<2f", first, num_tokens)
+        return structs.replace(self._finished(one, FinishReason.STOP), vector=vector)
 
     def _next_ids(self, one: Running) -> list[int]:
         end = min(one.num_sent + self.tokens_per_step, one.message.sampling.max_tokens)

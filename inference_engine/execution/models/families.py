@@ -37,7 +37,14 @@ REASONS = {
     "DeepseekV2ForCausalLM": "latent attention is not supported",
     "DeepseekV3ForCausalLM": "latent attention is not supported",
     "Gemma3ForConditionalGeneration": "it takes images; of Gemma 3 only the text model is served",
-}
+} | dict.fromkeys(
+    [
+        "BertModel", "DistilBertModel", "RobertaModel", "XLMRobertaModel", "MPNetModel", "ModernBertModel",
+        "NomicBertModel", "NewModel", "DebertaV2Model", "T5EncoderModel", "BertForMaskedLM",
+        "ModernBertForMaskedLM",
+    ],
+    "its attention looks ahead",
+)  # fmt: skip
 
 LAYER_TYPES = frozenset({"full_attention", "sliding_attention"})
 ROPE_TYPES = frozenset({"default", "linear", "llama3", "yarn", "longrope"})
@@ -55,11 +62,12 @@ class UnsupportedModel(ValueError):
         self.why = why
 
 
-def check_architecture(config: Mapping[str, Any]) -> str:
-    """The architecture's name, from a config.json. Raises UnsupportedModel."""
+def check_architecture(config: Mapping[str, Any], *, has_head: bool = True) -> str:
+    """The architecture's name, from a config.json. Without a head it may be that of the layers alone. Raises
+    UnsupportedModel."""
     architectures = config.get("architectures") or []
     name = str(architectures[0] if architectures else config.get("model_type", "a model without a type"))
-    if name not in ACCEPTED:
+    if (name if has_head else _with_head(name)) not in ACCEPTED:
         proven = ", ".join(ACCEPTED.values())
         raise UnsupportedModel(name, REASONS.get(name, f"proven exact are only {proven}"))
     if "auto_map" in config:
@@ -67,9 +75,14 @@ def check_architecture(config: Mapping[str, Any]) -> str:
     if config.get("quantization_config"):
         method = config["quantization_config"].get("quant_method", "unknown")
         raise UnsupportedModel(name, f"its weights are quantised ({method})")
-    if config.get("use_bidirectional_attention"):
+    if config.get("use_bidirectional_attention") or config.get("is_causal") is False:
         raise UnsupportedModel(name, "its attention looks ahead")
     return name
+
+
+def _with_head(name: str) -> str:
+    """Qwen3Model -> Qwen3ForCausalLM."""
+    return name.removesuffix("Model").removesuffix("Text") + "ForCausalLM" if name.endswith("Model") else name
 
 
 def check_layers(name: str, layer_types: list[str] | None, rope_parameters: Mapping[str, Any] | None) -> None:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from inference_engine.contract.events import Embedding
+
+from .embedding_files import EmbeddingFiles, load_embedding_files
 from .model_json import ModelFilesError, parse_json, read_bytes, read_json, read_optional_json
 from .weight_files import find_weight_files, weights_revision
 
@@ -39,6 +42,8 @@ class ModelFiles:
     revision: str
     created: int
     """Unix seconds: when the weights were last written."""
+    embedding: EmbeddingFiles | None
+    """None: the model generates text."""
 
     def description_fields(self) -> dict[str, Any]:
         """This model's part of the contract's Description."""
@@ -55,7 +60,18 @@ class ModelFiles:
             "context_length": self.context_length,
             "vocab_size": self.vocab_size,
             "created": self.created,
+            "embedding": self._embedding(),
         }
+
+    def _embedding(self) -> Embedding | None:
+        if self.embedding is None:
+            return None
+        return Embedding(size=self.vector_size, is_normalized=self.embedding.is_normalized)
+
+    @property
+    def vector_size(self) -> int:
+        """Numbers in a vector of a model made for embeddings. Raises ModelFilesError."""
+        return _positive(self.config, "hidden_size")
 
     def limited_to(self, context_length: int | None) -> Self:
         """The same with a shorter context, if one is given. Raises ModelFilesError for a longer one."""
@@ -78,11 +94,12 @@ def load_model_files(directory: Path) -> ModelFiles:
     chat_template = _chat_template(directory, tokenizer_config)
     template_tokens = _template_tokens(tokenizer_config)
     weight_files = find_weight_files(directory)
+    embedding = load_embedding_files(directory)
     return ModelFiles(
         directory=directory,
         name=directory.name,
         config=config,
-        context_length=_positive(config, "max_position_embeddings"),
+        context_length=_context_length(config, embedding),
         vocab_size=_positive(config, "vocab_size"),
         tokenizer_json=tokenizer_json,
         tokenizer_hash=hashlib.sha256(tokenizer_json).hexdigest(),
@@ -94,7 +111,14 @@ def load_model_files(directory: Path) -> ModelFiles:
         weight_files=weight_files,
         revision=weights_revision(weight_files),
         created=int(max(path.stat().st_mtime for path in weight_files)),
+        embedding=embedding,
     )
+
+
+def _context_length(config: dict[str, Any], embedding: EmbeddingFiles | None) -> int:
+    num_positions = _positive(config, "max_position_embeddings")
+    most = embedding.max_tokens if embedding is not None else None
+    return min(num_positions, most or num_positions)
 
 
 def _positive(config: dict[str, Any], key: str) -> int:

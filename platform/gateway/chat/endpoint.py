@@ -7,7 +7,7 @@ from api_keys.principal import Principal
 from gateway.chat.body import ChatBody
 from gateway.chat.format import ChatFormat
 from gateway.chat.tools import tools_of
-from gateway.models_endpoint import described
+from gateway.models_endpoint import text_model
 from gateway.orders.neutral import NEUTRAL, NEUTRAL_IN_MESSAGE, check_neutral
 from gateway.orders.order import Order, denied_prompt, order_of
 from gateway.orders.response_format import constraint_of
@@ -40,7 +40,7 @@ async def chat_order(services: Services, principal: Principal, raw: bytes) -> tu
     """What a body asks for, and of which model. Raises Denied."""
     body: ChatBody = _decoder.decode(raw)
     _check(body)
-    description = described(services, principal, body.model)
+    description = text_model(services, principal, body.model)
     text = await services.texts.get(description)
     tools = tools_of(body.tools, body.tool_choice, body.parallel_tool_calls)
     answer = constraint_of(body.response_format)

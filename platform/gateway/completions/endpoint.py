@@ -4,7 +4,7 @@ from api_keys.authentication import authenticate
 from api_keys.principal import Principal
 from gateway.completions.body import CompletionBody
 from gateway.completions.format import CompletionFormat
-from gateway.models_endpoint import described
+from gateway.models_endpoint import text_model
 from gateway.orders.neutral import NEUTRAL, check_neutral
 from gateway.orders.order import Order, order_of
 from gateway.orders.prompts import echoes_of, encode_prompts
@@ -35,7 +35,7 @@ async def completion_order(services: Services, principal: Principal, raw: bytes)
     """What a body asks for, and of which model. Raises Denied."""
     body: CompletionBody = _decoder.decode(raw)
     check_neutral(body, NEUTRAL)
-    description = described(services, principal, body.model)
+    description = text_model(services, principal, body.model)
     text = await services.texts.get(description)
     prompts = await encode_prompts(body.prompt, text, description)
     order = order_of(

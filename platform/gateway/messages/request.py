@@ -10,7 +10,7 @@ from gateway.messages.body import (
     OneChoice,
 )
 from gateway.messages.conversation import chat_messages_of
-from gateway.models_endpoint import described
+from gateway.models_endpoint import text_model
 from gateway.orders.order import Order, denied_prompt, order_of
 from gateway.orders.response_format import constraint_of_schema
 from gateway.orders.tools import Function, ToolUse, constrained, tool_use_of
@@ -33,7 +33,7 @@ async def messages_order(
     services: Services, principal: Principal, body: MessagesBody
 ) -> tuple[Order, Description]:
     """Raises Denied."""
-    description = described(services, principal, body.model)
+    description = text_model(services, principal, body.model)
     text = await services.texts.get(description)
     tools = _tools_of(body)
     try:
@@ -54,7 +54,7 @@ async def messages_order(
 
 async def num_tokens(services: Services, principal: Principal, body: CountTokensBody) -> int:
     """Of the prompt. Raises Denied."""
-    description = described(services, principal, body.model)
+    description = text_model(services, principal, body.model)
     text = await services.texts.get(description)
     return len(await prompt_of(body, _tools_of(body), text))
 

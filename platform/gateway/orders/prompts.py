@@ -1,4 +1,7 @@
-"""A completion's `prompt` as token ids: one text, one prompt of ids, or a list of either."""
+"""A completion's `prompt` or an embedding's `input` as token ids: one text, one list of ids, or a list of
+either."""
+
+import asyncio
 
 from gateway.orders.logit_settings import check_token_ids
 from gateway.orders.order import denied_prompt
@@ -13,11 +16,24 @@ MAX_PROMPTS = 128
 RawPrompt = str | list[str | int | list[int]]
 
 
-async def encode_prompts(prompt: RawPrompt, text: ModelText, description: Description) -> list[list[int]]:
-    """One list of ids for each prompt. Raises Denied."""
+async def encode_prompts(
+    prompt: RawPrompt,
+    text: ModelText,
+    description: Description,
+    *,
+    param: str = "prompt",
+    most: int = MAX_PROMPTS,
+) -> list[list[int]]:
+    """One list of ids for each prompt, at most so many. Raises Denied, which names the field `param`."""
     encoded: list[list[int]] = []
-    for one in split_prompts(prompt):
-        encoded.append(await _encode(one, text, description))
+    try:
+        for one in split_prompts(prompt, most):
+            if encoded:
+                await asyncio.sleep(0)  # short texts are read here: others get their turn between two
+            encoded.append(await _encode(one, text, description))
+    except Denied as denied:
+        denied.param = param
+        raise
     return encoded
 
 
@@ -29,7 +45,7 @@ def echoes_of(prompt: RawPrompt, encoded: list[list[int]], text: ModelText) -> l
     ]
 
 
-def split_prompts(prompt: RawPrompt) -> list[str | list[int]]:
+def split_prompts(prompt: RawPrompt, most: int = MAX_PROMPTS) -> list[str | list[int]]:
     """Raises Denied for an empty prompt, for too many and for a list of mixed kinds."""
     if isinstance(prompt, str):
         prompts: list[str | list[int]] = [prompt]
@@ -39,8 +55,8 @@ def split_prompts(prompt: RawPrompt) -> list[str | list[int]]:
         prompts = _of_one_kind(prompt)
     if not prompts or not all(prompts):
         raise _invalid("The prompt must not be empty.")
-    if len(prompts) > MAX_PROMPTS:
-        raise _invalid(f"At most {MAX_PROMPTS} prompts are accepted in one request.")
+    if len(prompts) > most:
+        raise _invalid(f"At most {most} prompts are accepted in one request.")
     return prompts
 
 

@@ -14,19 +14,20 @@ def room_of(description: Description, prompt: list[int]) -> int:
 
 
 def check_room(description: Description, prompts: list[list[int]]) -> None:
-    """Raises Denied for a prompt that leaves no room for one output token."""
-    longest = max(map(len, prompts))
-    if longest >= description.context_length:
+    """Raises Denied for a prompt that leaves no room for the output that must fit behind it."""
+    longest, behind = max(map(len, prompts)), description.min_output_tokens
+    included = ", output included" if behind else ""
+    if longest + behind > description.context_length:
         raise Denied(
             Code.CONTEXT_LENGTH_EXCEEDED,
-            f"This model's maximum context length is {description.context_length} tokens, output included; "
+            f"This model's maximum context length is {description.context_length} tokens{included}; "
             f"the prompt alone has {longest}.",
         )
-    if longest >= description.max_request_tokens:
+    if longest + behind > description.max_request_tokens:
         raise Denied(
             Code.KV_POOL_EXCEEDED,
             f"The prompt has {longest} tokens; this server can hold requests of at most "
-            f"{description.max_request_tokens}, output included.",
+            f"{description.max_request_tokens}{included}.",
         )
 
 

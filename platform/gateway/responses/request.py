@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from api_keys.principal import Principal
-from gateway.models_endpoint import described
+from gateway.models_endpoint import text_model
 from gateway.orders.neutral import check_neutral
 from gateway.orders.order import Order, order_of
 from gateway.orders.tools import ToolUse, constrained
@@ -49,7 +49,7 @@ async def read_request(
 ) -> tuple[ResponseRequest, Description]:
     """Raises Denied."""
     _check(body)
-    description = described(services, principal, body.model)
+    description = text_model(services, principal, body.model)
     text = await services.texts.get(description)
     past = await past_of(services.responses, principal, body.previous_response_id)
     given = read_input(body.input, number)

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,11 +15,13 @@ from gateway.orders.order import Order
 from gateway.orders.room import output_limits
 from gateway.runs.answer import usage_of
 from gateway.runs.choice import Choice, ChoiceTools, Piece
+from gateway.runs.ending import note_ending
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
 from inference_engine.contract.requests import Generate, ServiceClass
 from text.model_text import ModelText
-from usage.models import Ending
+
+T = TypeVar("T")
 
 Emit = Callable[[Choice, Piece], Awaitable[None]]
 
@@ -102,13 +104,8 @@ class Run:
 
     def _say_ending(self, error: BaseException | None) -> None:
         broken = error if isinstance(error, GenerationFailed) else self._break()
-        if error is None:
-            reasons = {choice.finish_reason or "" for choice in self.choices}
-            self._admission.finish(Ending.FINISHED, None, ",".join(sorted(reasons)))
-        elif broken is not None and broken.code is not Code.ENGINE_LOST:
-            self._admission.finish(Ending.ABORTED, broken.code)
-        else:
-            self._admission.finish_with(error)
+        reasons = {choice.finish_reason or "" for choice in self.choices}
+        note_ending(self._admission, error, broken, ",".join(sorted(reasons)))
 
     def _break(self) -> GenerationFailed | None:
         """Why a generation broke off that the handler, stuck in a send, never got to read."""
@@ -193,12 +190,12 @@ def is_unwatched(order: Order, service_class: ServiceClass) -> bool:
     return service_class is ServiceClass.BULK and not order.stream and is_free_to_end
 
 
-async def for_each(choices: list[Choice], work: Callable[[Choice], Coroutine[Any, Any, None]]) -> None:
+async def for_each(subjects: Sequence[T], work: Callable[[T], Coroutine[Any, Any, None]]) -> None:
     """Side by side; the first failure ends the others."""
-    if len(choices) == 1:
-        await work(choices[0])
+    if len(subjects) == 1:
+        await work(subjects[0])
         return
-    tasks = [asyncio.create_task(work(choice)) for choice in choices]
+    tasks = [asyncio.create_task(work(subject)) for subject in subjects]
     try:
         await asyncio.gather(*tasks)
     finally:

@@ -1,8 +1,9 @@
 import pytest
 
-from inference_engine.contract.codes import Code
+from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Refused
 from inference_engine.contract.requests import Constraint, ConstraintKind, TenantShare
+from inference_engine.scheduling.step_plan import SampledToken
 
 
 def code_of(answer: Accepted | Refused) -> Code:
@@ -173,3 +174,25 @@ def test_an_early_refusal_is_the_one_of_add_whatever_the_constraint(engine, gene
     refused = small.scheduler.refuse_early(constrained)
     assert refused is not None and refused.code is Code.QUEUE_FULL
     assert small.scheduler.stats().num_refused == 1
+
+
+def test_a_model_for_embeddings_refuses_what_wants_text_and_the_other_way_round(engine):
+    assert code_of(engine().add("r", 10, embeds=True)) is Code.UNSUPPORTED_FEATURE
+    assert code_of(engine(embeds=True).add("r", 10)) is Code.UNSUPPORTED_FEATURE
+    assert isinstance(engine(embeds=True).add("r", 10, embeds=True), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "code"),
+    [
+        ({"context_length": 64}, Code.CONTEXT_LENGTH_EXCEEDED),
+        ({"num_blocks": 4}, Code.KV_POOL_EXCEEDED),
+    ],
+)
+def test_nothing_needs_room_behind_a_text_that_is_embedded(engine, sizes, code):
+    small = engine(embeds=True, **sizes)
+    assert isinstance(small.add("fits", 64, embeds=True), Accepted)
+    assert code_of(small.add("long", 65, embeds=True)) is code
+    update = small.apply(small.plan(), SampledToken(-1, vector=b"abcd"))[0]
+    assert (update.finish, update.vector, update.token_ids) == (FinishReason.STOP, b"abcd", [])
+    assert small.scheduler.stats().output_tokens == 0

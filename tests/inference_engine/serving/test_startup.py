@@ -2,22 +2,27 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from inference_engine.contract.events import Embedding
 from inference_engine.contract.limits import MAX_FRAME_BYTES
 from inference_engine.contract.requests import Constraint, ConstraintKind
 from inference_engine.execution.environment import prepare_environment
-from inference_engine.execution.models.model_files import load_model_files
+from inference_engine.execution.models.model_files import ModelFiles, load_model_files
+from inference_engine.scheduling.scheduler import Scheduler
 from inference_engine.serving.settings import Settings
 from inference_engine.serving.startup import Loaded, StartupError, describe, load_runner, make_scheduler
 from stand_ins.engine_process import ROOT
 from stand_ins.loop_under_test import CEILING_S, generate
 from stand_ins.tiny_model import CONTEXT_LENGTH, END_ID, VOCAB_SIZE, tiny_model_dir
+from tiny_embedders import make_embedder
 
 
 @pytest.fixture
@@ -119,3 +124,42 @@ def test_a_tokenizer_that_can_t_be_read_costs_the_constraints_only(small_model: 
     assert loaded.compiler is None and loaded.runner.num_blocks == 8
     without_end, _ = load(small_settings(small_model), end_ids=[])
     assert without_end.compiler is None
+
+
+def embedder(settings: Settings, hidden_size: int) -> ModelFiles:
+    folder = settings.model_dir
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_size": hidden_size}))
+    return load_model_files(make_embedder(folder, "mean_tokens"))
+
+
+def test_a_fake_for_embeddings_says_so_and_gives_vectors(settings: Settings) -> None:
+    files = embedder(settings, 6)
+    loaded = load_runner(settings, files, lambda stage, done, total: None)
+    assert describe(settings, files, loaded).embedding == Embedding(size=6, is_normalized=True)
+    scheduler = make_scheduler(settings, files, loaded.runner.num_blocks)
+    assert not scheduler.config.enable_prefix_cache, "a mean needs every row"
+    one, again, other = (_fake_vector(scheduler, loaded, name, [5 + (name == "c")]) for name in "abc")
+    assert one == again != other
+    numbers = struct.unpack("<6f", one)
+    assert sum(number * number for number in numbers) == pytest.approx(1)
+
+
+def _fake_vector(scheduler: Scheduler, loaded: Loaded, name: str, prompt: list[int]) -> bytes:
+    scheduler.add(structs.replace(generate(name, prompt=prompt), embeds=True))
+    plan = scheduler.plan()
+    assert plan is not None
+    [update] = scheduler.apply(plan, loaded.runner.run(plan))
+    return update.vector
+
+
+def test_vectors_that_fit_into_no_frame_are_refused_at_the_start(settings: Settings) -> None:
+    files = embedder(settings, 100_000)
+    loaded = load_runner(settings, files, lambda stage, done, total: None)
+    with pytest.raises(StartupError, match="max_running can be 20"):
+        describe(settings, files, loaded)
+
+
+def test_embeddings_are_refused_on_a_gpu(settings: Settings) -> None:
+    with pytest.raises(StartupError, match="GPU"):
+        load_runner(replace(settings, fake=False, device="cuda"), embedder(settings, 6), lambda *_: None)

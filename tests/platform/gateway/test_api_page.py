@@ -46,7 +46,7 @@ def test_fields_that_are_not_served_are_in_their_own_table() -> None:
         (MessagesBody, "Messages"),
         (TokenizeBody, "Tokens"),
         (DetokenizeBody, "Tokens"),
-        (EmbeddingsBody, "Tokens"),
+        (EmbeddingsBody, "Embeddings"),
     ],
 )
 def test_fields_of_other_interfaces_are_in_their_sections(kind: type[Struct], title: str) -> None:
