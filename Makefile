@@ -8,7 +8,7 @@ PYTHON_FILES = manage.py inference_engine platform tests benchmarks
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps gpu-check check-neon bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http soak-bulk bench-bulk bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
+.PHONY: help up setup dev test lint format doctor key lock soak soak-requests fuzz bench bench-scheduler bench-fairness bench-flood bench-steps bench-loop gpu-check check-neon bench-sampling bench-drafts bench-invariance bench-engine bench-accuracy bench-http soak-bulk bench-bulk bench-sockets bench-long bench-gateway bench-admin chaos-quota schema-suite conformance clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -80,6 +80,9 @@ bench-flood: setup ## one tenant keeps 64 requests in flight, another sends one 
 
 bench-steps: setup ## steps of the engine against a bare loop over the same matrices
 	@$(BIN)/python -m benchmarks.engine_steps $(ARGS)
+
+bench-loop: setup ## the loop's own share of a decode step: plan, inputs, sampling, apply, emit; ARGS="--rows 16"
+	@$(BIN)/python -m benchmarks.loop_share $(ARGS)
 
 bench-engine: setup ## output tokens a second of the engine in process, in bf16 and int8, on chats of two seeds
 	@$(BIN)/python -m benchmarks.engine_throughput $(ARGS)
