@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from openai.types import Batch
+
 from batch_client import BatchClient, as_jsonl, chat_line
 from bulk_soak import ENGINE, questions
 from fleet.session import EngineSession, SessionOptions
@@ -29,7 +31,7 @@ from operations.children import NICE_BESIDE_THE_ENGINE
 from operations.redis_server import find_redis_server
 from text.model_text import ModelText
 
-POLL_S = 0.5
+POLL_S, SELDOM_S = 0.5, 3.0
 """Asking costs the machine: at 20 ms the batch had 0.68 of the engine's speed instead of 0.88."""
 IN_FLIGHT = 200
 """As many as two chunks have."""
@@ -85,7 +87,7 @@ def batched(client: BatchClient, lines: list[dict[str, Any]], max_tokens: int) -
     while batch.status in ("validating", "in_progress"):
         if began is None and batch.status == "in_progress":
             began = time.perf_counter()
-        time.sleep(POLL_S)
+        time.sleep(POLL_S if is_near_an_end(batch) else SELDOM_S)
         batch = client.api.batches.retrieve(batch.id)
     assert began is not None
     seconds = time.perf_counter() - began
@@ -93,6 +95,11 @@ def batched(client: BatchClient, lines: list[dict[str, Any]], max_tokens: int) -
     assert batch.request_counts is not None
     assert batch.request_counts.completed == len(lines), batch
     return len(lines) * max_tokens / seconds
+
+
+def is_near_an_end(batch: Batch) -> bool:
+    counts = batch.request_counts
+    return counts is None or not counts.total or counts.completed > 0.9 * counts.total
 
 
 def warm_up(client: BatchClient) -> None:

@@ -1,8 +1,8 @@
 """How much of a step bulk gets beside requests that somebody waits for: little, so that their gaps stay.
 
 A step takes as long as its tokens make it. While anything more urgent decodes, bulk has a few tokens in each
-step, half of them for prompts if there are any, and its decodes take turns. Alone it has all there is. An
-urgent prompt beside those decodes doesn't change that: what it leaves of the budget is nobody's.
+step, half of them for prompts if there are any, and its decodes take turns. Alone it has all there is. A
+step with an urgent prompt is among the longest that such a decode waits for: there bulk has a single token.
 """
 
 from typing import NamedTuple
@@ -32,14 +32,15 @@ class BulkRestraint:
         prompts = [request for request in prefills if request.class_rank == BULK]
         if len(bulk) == len(decodes) or not (bulk or prompts):
             return None
-        chosen = self._in_turn(bulk, (self._num_tokens + 1) // 2 if prompts else self._num_tokens)
+        num_tokens = self._num_tokens if len(prompts) == len(prefills) else 1
+        chosen = self._in_turn(bulk, (num_tokens + 1) // 2 if prompts else num_tokens)
         if len(chosen) < len(bulk):
             decodes = [request for request in decodes if request.class_rank < BULK] + chosen
         return Restrained(
             decodes,
             [request for request in prefills if request.class_rank < BULK],
             prompts,
-            self._num_tokens - len(chosen),
+            num_tokens - len(chosen),
         )
 
     def _in_turn(self, bulk: list[Request], count: int) -> list[Request]:

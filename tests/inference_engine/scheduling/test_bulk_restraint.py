@@ -60,10 +60,11 @@ def test_beside_urgent_decodes_it_has_a_few_tokens_half_of_them_for_prompts() ->
     assert restrained[1:] == ([], prompts, 4)
 
 
-def test_an_urgent_prompt_brings_it_no_more() -> None:
+def test_beside_an_urgent_prompt_it_has_one_token() -> None:
     urgent, prompt, bulk = requests(STANDARD, 3), requests(INTERACTIVE, 1), requests(BULK, 2)
-    restrained = BulkRestraint(8).hold_back(urgent, prompt + bulk)
-    assert restrained == (urgent, prompt, bulk, 8)
+    assert BulkRestraint(8).hold_back(urgent, prompt + bulk) == (urgent, prompt, bulk, 1)
+    restrained = BulkRestraint(8).hold_back(urgent + bulk, prompt + bulk)
+    assert restrained == (urgent + bulk[:1], prompt, bulk, 0)
 
 
 def test_beside_an_urgent_prompt_alone_it_has_its_share() -> None:
@@ -80,7 +81,7 @@ def test_its_decodes_take_turns() -> None:
     assert sorted(seen.count(request) for request in bulk) == [2] * 20
 
 
-def test_a_step_beside_an_urgent_prompt_has_bulk_tokens_of_bulk_and_no_more() -> None:
+def test_a_step_with_an_urgent_prompt_has_one_token_of_bulk() -> None:
     scheduler = Scheduler(CONFIG)
     scheduler.add(generate(INTERACTIVE, "decoding", 3))
     for _ in range(2):
@@ -92,4 +93,4 @@ def test_a_step_beside_an_urgent_prompt_has_bulk_tokens_of_bulk_and_no_more() ->
     assert plan is not None
     sizes = {chunk.request.request_id: len(chunk.token_ids) for chunk in plan.chunks}
     assert (sizes["decoding"], sizes["new"]) == (1, 30)
-    assert sum(size for name, size in sizes.items() if name.startswith("bulk")) == 8
+    assert sum(size for name, size in sizes.items() if name.startswith("bulk")) == 1

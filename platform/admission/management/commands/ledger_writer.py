@@ -23,7 +23,7 @@ from usage.services import delete_rows_before
 log = structlog.get_logger(__name__)
 
 BLOCK_MS = 200
-GATHER_S = 0.25
+GATHER_S = 0.5
 """Rows come one by one, and a transaction costs as much as some twenty of them."""
 SWEEP_INTERVAL_S = 2.0
 RECONCILE_INTERVAL_S = 5.0
