@@ -1,30 +1,38 @@
 """Vectors like transformers', and to the bit the same in any batch, by any chunks, preempted or not."""
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
 from inference_engine.contract.codes import FinishReason
 from inference_engine.contract.events import Accepted
 from inference_engine.contract.requests import Generate, ServiceClass
 from inference_engine.contract.sampling import SamplingParams
+from inference_engine.execution.attention.select import choose_backend
 from inference_engine.execution.embedding_runner import EmbeddingRunner
+from inference_engine.execution.models.embedding_files import EmbeddingFiles, Pooling
+from inference_engine.execution.models.families import UnsupportedModel
+from inference_engine.execution.models.model_loading import load_model
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.scheduler import Scheduler, SchedulerConfig
 from inference_engine.scheduling.step_plan import StepPlan, StepResult
 from matrix_threads import matrix_threads
-from tiny_embedders import save_embedder
+from tiny_embedders import make_embedder, save_embedder, write
 from tiny_models import VOCABULARY
 
 pytestmark = pytest.mark.usefixtures("compiler")
 LENGTHS = (1, 5, 16, 40, 63, 90)
 TEXTS = [[(7919 * i * i + 31 * length + i) % VOCABULARY for i in range(length)] for length in LENGTHS]
 TOLERANCE = 1e-3
+COSINE_IN_BF16 = 0.9999
 
 EMBEDDERS: dict[str, dict[str, Any]] = {
     "Qwen3, last token": {"family": "Qwen3", "mode": "lasttoken", "is_bare": True},
@@ -112,11 +120,16 @@ def fresh(runner: EmbeddingRunner, num_blocks: int = 64) -> EmbeddingRunner:
 
 @torch.inference_mode()
 def reference(
-    folder: Path, mode: str, *, is_normalized: bool, dtype: torch.dtype = torch.float32
+    folder: Path,
+    mode: str,
+    *,
+    is_normalized: bool = True,
+    dtype: torch.dtype = torch.float32,
+    texts: Sequence[list[int]] = TEXTS,
 ) -> np.ndarray:
     """What sentence-transformers computes, one text at a time."""
     model = AutoModel.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
-    states = [model(torch.tensor([text]), use_cache=False).last_hidden_state[0].float() for text in TEXTS]
+    states = [model(torch.tensor([text]), use_cache=False).last_hidden_state[0].float() for text in texts]
     vectors = torch.stack([each[-1] if mode == "lasttoken" else each.mean(0) for each in states])
     return (torch.nn.functional.normalize(vectors) if is_normalized else vectors).numpy()
 
@@ -137,6 +150,20 @@ def test_vectors_are_those_of_transformers(name: str, tmp_path: Path) -> None:
     rounded = Embedder(load(folder, "bfloat16")).together()
     theirs = reference(folder, mode, is_normalized=is_normalized, dtype=torch.bfloat16)
     assert 1 - cosines(rounded, wanted).min() <= 1.5 * (1 - cosines(theirs, wanted).min())
+
+
+def test_a_real_models_vectors_keep_their_direction_in_bf16(smollm2_dir: Path, tmp_path: Path) -> None:
+    """Made to embed, both ways: one load serves."""
+    for file in smollm2_dir.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    make_embedder(tmp_path, "mean_tokens")
+    loaded = EmbeddingRunner.load(tmp_path, backend="cpu", dtype="bfloat16", num_blocks=64)
+    texts = [[token_id * VOCABULARY for token_id in text] for text in TEXTS]
+    for pooling in Pooling:
+        model = replace(loaded.model, embedding=EmbeddingFiles(pooling, is_normalized=True, max_tokens=None))
+        runner = EmbeddingRunner(model, loaded.backend, loaded.limits, num_blocks=64)
+        found = Embedder(runner, vocab_size=model.vocab_size).together(texts)
+        assert cosines(found, reference(tmp_path, pooling, texts=texts)).min() > COSINE_IN_BF16
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -178,3 +205,37 @@ def test_a_text_may_fill_the_context_and_no_more(tmp_path: Path) -> None:
     assert engine.together([TEXTS[-1]]).shape == (1, 64)
     with pytest.raises(AssertionError):
         engine.add([*TEXTS[-1], 1])
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"architectures": ["BertModel"]}, "BertModel .* looks ahead"),
+        ({"architectures": ["XLMRobertaModel"]}, "XLMRobertaModel .* looks ahead"),
+        ({"is_causal": False}, "looks ahead"),
+        ({"use_bidirectional_attention": True}, "looks ahead"),
+        ({"auto_map": {"AutoModel": "x.Y"}}, "its own code"),
+        ({"architectures": ["GPT2Model"]}, "GPT2Model .* proven exact"),
+    ],
+)
+def test_what_is_not_served_is_named_at_the_load(config: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    folder = save_embedder(tmp_path, "Qwen3", "lasttoken", is_bare=True)
+    given = json.loads((folder / "config.json").read_text())
+    write(folder / "config.json", given | config)
+    with pytest.raises(UnsupportedModel, match=reason):
+        load(folder)
+
+
+def test_weights_that_are_missing_are_never_made_up(tmp_path: Path) -> None:
+    folder = save_embedder(tmp_path, "Qwen3", "lasttoken", is_bare=True)
+    tensors = load_file(folder / "model.safetensors")
+    save_file({f"encoder.{name}": value for name, value in tensors.items()}, folder / "model.safetensors")
+    with pytest.raises(UnsupportedModel, match="its weights lack"):
+        load(folder)
+
+
+def test_layers_alone_generate_no_text(tmp_path: Path) -> None:
+    folder = save_embedder(tmp_path, "Qwen3", "lasttoken", is_bare=True)
+    (folder / "modules.json").unlink()
+    with pytest.raises(UnsupportedModel, match="Qwen3Model"):
+        load_model(folder, torch.float32, choose_backend("cpu"))
