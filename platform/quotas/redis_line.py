@@ -83,7 +83,8 @@ class RedisLine(asyncio.Protocol):
         self._reader.feed(data)
         try:
             while (answer := self._reader.gets()) is not False:
-                self._unanswered.popleft().answered(answer)
+                if not isinstance(answer, hiredis.PushNotification):  # which answers nobody
+                    self._unanswered.popleft().answered(answer)
         except (InvalidResponse, IndexError) as error:  # it isn't Redis that speaks, or it speaks unasked
             self._lose(RedisConnectionError(f"not an answer of Redis: {error}"))
 
