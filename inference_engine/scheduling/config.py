@@ -22,7 +22,7 @@ class SchedulerConfig:
     max_step_tokens: int = 512
     prefill_budget: int = 80
     """Prompt tokens a step beside running decodes."""
-    bulk_tokens: int = 8
+    bulk_tokens: int = 4
     """Tokens of bulk in a step beside decodes that are more urgent."""
     max_waiting: int = 4096
     policy: str = "fair"

@@ -72,7 +72,7 @@ class Settings:
     max_waiting: Annotated[int, "requests that may queue before others are refused"] = 4096
     max_step_tokens: Annotated[int, "tokens in one step"] = 512
     prefill_budget: Annotated[int, "prefill tokens in a step beside running decodes"] = 80
-    bulk_tokens: Annotated[int, "tokens of bulk in a step beside more urgent decodes"] = 8
+    bulk_tokens: Annotated[int, "tokens of bulk in a step beside more urgent decodes"] = 4
     gap_targets_ms: Annotated[
         str, "between two tokens, by class: interactive=50,standard=200; default: none"
     ] = ""
