@@ -183,6 +183,16 @@ int64_t invert(const float* weights, int64_t size, double uniform) {
   return last;
 }
 
+float block_highest(const float* logits, int64_t size) {
+  const float none = -std::numeric_limits<float>::infinity();
+  Floats even = splat(none), odd = splat(none);
+  for (int64_t i = 0; i < size; i += 2 * kLanes) {
+    even = larger(load_padded(logits + i, size - i, none), even);
+    if (i + kLanes < size) odd = larger(load_padded(logits + i + kLanes, size - i - kLanes, none), odd);
+  }
+  return horizontal_max(larger(even, odd));
+}
+
 }  // namespace
 
 float highest_if_finite(const float* logits, int64_t size) {
@@ -196,14 +206,14 @@ float highest_if_finite(const float* logits, int64_t size) {
 }
 
 int64_t first_highest(const float* logits, int64_t size) {
-  const float none = -std::numeric_limits<float>::infinity();
-  Floats highest = splat(none);
-  for (int64_t i = 0; i < size; i += kLanes) {
-    highest = larger(load_padded(logits + i, size - i, none), highest);
+  float highest = -std::numeric_limits<float>::infinity();
+  int64_t start = 0;
+  for (int64_t block = 0; block < size; block += kBlockIds) {
+    const float found = block_highest(logits + block, std::min(kBlockIds, size - block));
+    if (found > highest) highest = found, start = block;
   }
-  const float value = horizontal_max(highest);
-  int64_t id = 0;
-  while (id + 1 < size && logits[id] != value) ++id;
+  int64_t id = start;
+  while (id + 1 < size && logits[id] != highest) ++id;
   return id;
 }
 
