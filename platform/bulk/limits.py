@@ -15,4 +15,4 @@ LINES_PER_CHUNK = 100
 MAX_ERRORS = 100
 """Of one batch's input; who has more has a file of another kind."""
 COMPLETION_WINDOWS = {"24h": timedelta(hours=24)}
-ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
+ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses")

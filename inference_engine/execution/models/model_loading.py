@@ -71,7 +71,8 @@ def load_model(
 def _load_module(model_dir: Path, config: Any, name: str, dtype: torch.dtype, *, has_head: bool) -> Any:
     """Raises UnsupportedModel where weights are missing: they would be made up."""
     transformers_logging.disable_progress_bar()
-    module, found = (AutoModelForCausalLM if has_head else AutoModel).from_pretrained(
+    kind: Any = AutoModelForCausalLM if has_head else AutoModel
+    module, found = kind.from_pretrained(
         model_dir,
         config=copy.deepcopy(config),
         dtype=dtype,

@@ -13,13 +13,16 @@ from api_keys.scopes import Scope
 from bulk.batches.input_lines import read_line
 from bulk.execution.claiming import Claim, ClaimedLine, count_fault
 from bulk.execution.database import in_database
+from bulk.execution.embedding_line import embed_line, read_embeddings
 from bulk.execution.keeping import Answer, Keeper
 from bulk.execution.line_answers import READERS
-from bulk.execution.line_output import ClaimOvertaken, LineOutput
+from bulk.execution.line_keeping import ClaimOvertaken, LineKeeping
+from bulk.execution.line_output import LineOutput
 from bulk.execution.line_results import failed
 from bulk.execution.waiting import Wait, wait_after
 from bulk.models import LineState
 from bulk.public_ids import request_id
+from gateway.embeddings.order import ENDPOINT as EMBEDDINGS
 from gateway.errors import internal_error
 from gateway.runs.journey import Caller, travel
 from gateway.services import Services
@@ -97,13 +100,19 @@ class LineRunner:
     async def _travel(self, line: ClaimedLine, name: str) -> None:
         claim = self.claim
         principal = await principal_for(claim.key_id, Scope.BATCH)
-        async with self._reading:
-            body = read_line(await asyncio.to_thread(self._read, line)).body
-            read = READERS[claim.endpoint]
-            asked = await read(self.services, principal, bytes(body), name.removeprefix("req_"))
-        output = LineOutput(claim, line, name, asked, self.keeper)
         caller = Caller(principal, name, claim.address)
-        await travel(self.services, caller, asked.order, asked.description, output)
+        keeping = LineKeeping(claim, line, name, self.keeper)
+        if claim.endpoint == EMBEDDINGS:
+            async with self._reading:
+                order = await read_embeddings(self.services, principal, await self._body(line))
+            return await embed_line(self.services, caller, order, keeping)
+        async with self._reading:
+            body, read = await self._body(line), READERS[claim.endpoint]
+            asked = await read(self.services, principal, body, name.removeprefix("req_"))
+        await travel(self.services, caller, asked.order, asked.description, LineOutput(asked, keeping))
+
+    async def _body(self, line: ClaimedLine) -> bytes:
+        return bytes(read_line(await asyncio.to_thread(self._read, line)).body)
 
     def _read(self, line: ClaimedLine) -> bytes:
         with open(self.path, "rb") as content:

@@ -1,15 +1,13 @@
 """POST /v1/embeddings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from admission.admission import Admission
-from admission.gate import gate
 from api_keys.authentication import authenticate
 from api_keys.principal import Principal
-from fleet.failover import Route
 from gateway.embeddings.answer import answer_of
-from gateway.embeddings.order import EmbeddingOrder, embedding_order
-from gateway.embeddings.run import EmbeddingRun
+from gateway.embeddings.journey import embed
+from gateway.embeddings.order import embedding_order
 from gateway.runs.journey import Caller
 from gateway.services import Services
 from gateway.transport.connection import serve_body
@@ -23,18 +21,20 @@ async def embeddings(exchange: Exchange, services: Services) -> None:
 
 async def _serve(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
     order = await embedding_order(services, principal, raw)
-    caller = Caller(principal, exchange.request_id, exchange.address)
-    vectors = await embed(services, caller, order, lambda one: exchange.add_headers(one.headers()))
-    await exchange.send_bytes(200, await answer_of(order, vectors))
+    output = WholeOutput(exchange)
+    await embed(services, Caller(principal, exchange.request_id, exchange.address), order, output)
+    await exchange.send_bytes(200, await answer_of(order, output.vectors))
 
 
-async def embed(
-    services: Services, caller: Caller, order: EmbeddingOrder, admitted: Callable[[Admission], None]
-) -> Sequence[bytes]:
-    """One admission for all inputs, settled when this returns. Raises Denied."""
-    facts = order.facts(caller.request_id, caller.address)
-    async with gate(caller.principal, facts, load=services.fleet.load(order.model)) as admission:
-        admitted(admission)
-        route = Route(services.fleet, services.fleet.route(order.model))
-        async with EmbeddingRun(order, admission, route) as run:
-            return await run.vectors()
+class WholeOutput:
+    """Nothing is sent before the request is settled."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.vectors: Sequence[bytes] = ()
+
+    async def admitted(self, admission: Admission) -> None:
+        self._exchange.add_headers(admission.headers())
+
+    async def embedded(self, vectors: Sequence[bytes], cached_tokens: int) -> None:
+        self.vectors = vectors

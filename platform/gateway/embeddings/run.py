@@ -31,7 +31,7 @@ class EmbeddingRun:
         self._waiting = deque(range(len(order.inputs)))
         self._open: dict[int, UnbrokenGeneration] = {}
         self._vectors: list[bytes] = [b""] * len(order.inputs)
-        self._prompt_tokens = self._cached_tokens = 0
+        self._prompt_tokens = self.cached_tokens = 0
         self._queue_ms = 0.0
         admission.record(replica=route.record.replica_id)
         route.on_move = lambda replica_id: admission.record(replica=replica_id)
@@ -116,8 +116,8 @@ class EmbeddingRun:
 
     def _note_accepted(self, accepted: Accepted) -> None:
         self._prompt_tokens += accepted.prompt_tokens
-        self._cached_tokens += accepted.cached_tokens
-        self._admission.record(prompt_tokens=self._prompt_tokens, cached_tokens=self._cached_tokens)
+        self.cached_tokens += accepted.cached_tokens
+        self._admission.record(prompt_tokens=self._prompt_tokens, cached_tokens=self.cached_tokens)
 
     def _vector_of(self, finished: Finished) -> bytes:
         if len(finished.vector) != 4 * self._order.embedding.size:

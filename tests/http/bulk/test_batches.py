@@ -137,7 +137,7 @@ def test_what_is_no_input_at_all_is_told_so(
 @pytest.mark.parametrize(
     ("changes", "param"),
     [
-        ({"endpoint": "/v1/embeddings"}, "endpoint"),
+        ({"endpoint": "/v1/messages"}, "endpoint"),
         ({"completion_window": "1h"}, "completion_window"),
         ({"input_file_id": "file-unknown"}, "input_file_id"),
         ({"metadata": {"a": 5}}, "metadata"),
