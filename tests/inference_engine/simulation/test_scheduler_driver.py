@@ -96,7 +96,7 @@ confirm_drafts, draft = verified._confirm, Drafter.draft
 )
 def test_a_scheduler_with_a_bug_is_found_out(monkeypatch, capsys, owner, name, sabotage, lag):
     monkeypatch.setattr(owner, name, sabotage)
-    assert main(["--steps", "8000", "--lag", lag]) == 1
+    assert main(["--steps", "30000", "--lag", lag]) == 1
     captured = capsys.readouterr()
     assert "broken_invariants=1" in captured.err
     assert json.loads(captured.out.splitlines()[-1])["violations"] == 1
