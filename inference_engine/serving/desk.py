@@ -122,11 +122,12 @@ class Desk:
         unheard = self.live.ended_lately(session_id, self._clock())
         for live in self.live.of_session(session_id):
             self._remove(live, Code.CLIENT_GONE)
-            unheard.append(live)
+            if live.reservation_key:
+                unheard.append(live.orphan())
         for compilation in self.compilations.of_session(session_id):
             self.compilations.drop(compilation)
         self._mail.close(session_id)
-        return [live.orphan() for live in unheard if live.reservation_key]
+        return unheard
 
     def fail_slow_reader(self, session_id: int) -> None:
         for live in self.live.of_session(session_id):

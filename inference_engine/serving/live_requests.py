@@ -72,7 +72,8 @@ class LiveRequests:
         self._num_with_deadline = 0
         self._ended: OrderedDict[str, int] = OrderedDict()
         self._remembered = remembered
-        self._lately: deque[tuple[float, LiveRequest]] = deque()
+        self._lately: deque[tuple[float, int, OrphanUsage]] = deque()
+        """(when it ended, its session, its usage) of those with a reservation."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -118,13 +119,14 @@ class LiveRequests:
 
     def note_end(self, live: LiveRequest, now: float) -> None:
         """Its last message is under way."""
-        self._lately.append((now, live))
+        if live.reservation_key:
+            self._lately.append((now, live.session_id, live.orphan()))
         self._forget_heard(now)
 
-    def ended_lately(self, session_id: int, now: float) -> list[LiveRequest]:
-        """Those whose gateway may have died before it could settle them."""
+    def ended_lately(self, session_id: int, now: float) -> list[OrphanUsage]:
+        """Of those whose gateway may have died before it could settle them."""
         self._forget_heard(now)
-        return [live for _, live in self._lately if live.session_id == session_id]
+        return [usage for _, session, usage in self._lately if session == session_id]
 
     def _forget_heard(self, now: float) -> None:
         while self._lately and self._lately[0][0] < now - UNHEARD_S:

@@ -6,11 +6,17 @@ from stand_ins.loop_under_test import generate
 
 
 def add(
-    live: LiveRequests, request_id: str, *, session_id: int = 1, attempt: int = 0, **fields: int
+    live: LiveRequests,
+    request_id: str,
+    *,
+    session_id: int = 1,
+    attempt: int = 0,
+    reservation_key: str = "",
+    **fields: int,
 ) -> LiveRequest:
     message = generate(request_id, attempt=attempt, **fields)
     request = Request(message, arrival=1, max_tokens=8, end_ids=frozenset())
-    one = LiveRequest(request, session_id, "", received_at=100.0)
+    one = LiveRequest(request, session_id, reservation_key, received_at=100.0)
     live.add(one, message)
     return one
 
@@ -68,11 +74,18 @@ def test_the_timeline_counts_from_receipt() -> None:
 
 def test_endings_count_as_unheard_for_a_while() -> None:
     live = LiveRequests()
-    one, other, elsewhere = add(live, "a"), add(live, "b"), add(live, "c", session_id=2)
+    one, other = add(live, "a", reservation_key="r1"), add(live, "b", reservation_key="r2")
+    elsewhere = add(live, "c", session_id=2, reservation_key="r3")
     for number, each in enumerate((one, other, elsewhere)):
         live.note_end(each, 100.0 + number)
     forgotten = 100.0 + UNHEARD_S
-    assert live.ended_lately(1, forgotten - 0.5) == [one, other]
-    assert live.ended_lately(1, forgotten + 0.5) == [other]
-    assert live.ended_lately(2, forgotten + 1.9) == [elsewhere]
+    assert live.ended_lately(1, forgotten - 0.5) == [one.orphan(), other.orphan()]
+    assert live.ended_lately(1, forgotten + 0.5) == [other.orphan()]
+    assert live.ended_lately(2, forgotten + 1.9) == [elsewhere.orphan()]
     assert live.ended_lately(2, forgotten + 2.1) == []
+
+
+def test_an_ending_that_nobody_reserved_for_is_not_remembered() -> None:
+    live = LiveRequests()
+    live.note_end(add(live, "a"), 100.0)
+    assert live.ended_lately(1, 100.0) == []
