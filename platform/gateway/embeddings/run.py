@@ -8,7 +8,7 @@ from admission.admission import Admission
 from fleet.failover import Route, UnbrokenGeneration
 from fleet.failures import GenerationFailed
 from gateway.embeddings.order import EmbeddingOrder
-from gateway.runs.ending import note_ending
+from gateway.runs.ending import note_ending, waited_in_vain, withdrawn
 from gateway.runs.run import for_each
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Finished, Refused
@@ -53,12 +53,11 @@ class EmbeddingRun:
         note_ending(self._admission, error, broken, FinishReason.STOP.value)
 
     def _give_up_waiting(self, waited_s: float) -> None:
-        message = f"No engine had begun with this request after {waited_s:g} seconds."
-        self._abort(GenerationFailed(Code.QUEUE_TIMEOUT, message, retry_after_s=1.0))
+        self._abort(waited_in_vain(waited_s))
 
     def _end(self, code: Code) -> None:
         """The platform takes the admission back."""
-        self._abort(GenerationFailed(code, "Access was withdrawn while this answer was made."))
+        self._abort(withdrawn(code))
 
     def _abort(self, error: GenerationFailed) -> None:
         for generation in self._open.values():

@@ -16,3 +16,13 @@ def note_ending(
         admission.finish(Ending.ABORTED, broken.code)
     else:
         admission.finish_with(error)
+
+
+def waited_in_vain(wait_s: float) -> GenerationFailed:
+    message = f"No engine had begun with this request after {wait_s:g} seconds."
+    return GenerationFailed(Code.QUEUE_TIMEOUT, message, retry_after_s=1.0)
+
+
+def withdrawn(code: Code) -> GenerationFailed:
+    """The platform took the admission back, and `code` says why."""
+    return GenerationFailed(code, "Access was withdrawn while this answer was made.")

@@ -15,7 +15,7 @@ from gateway.orders.order import Order
 from gateway.orders.room import output_limits
 from gateway.runs.answer import usage_of
 from gateway.runs.choice import Choice, ChoiceTools, Piece
-from gateway.runs.ending import note_ending
+from gateway.runs.ending import note_ending, waited_in_vain, withdrawn
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
 from inference_engine.contract.requests import Generate, ServiceClass
@@ -85,9 +85,8 @@ class Run:
         return self
 
     def _give_up_waiting(self, waited_s: float) -> None:
-        message = f"No engine had begun with this request after {waited_s:g} seconds."
         for choice in self.choices:
-            choice.generation.abort(GenerationFailed(Code.QUEUE_TIMEOUT, message, retry_after_s=1.0))
+            choice.generation.abort(waited_in_vain(waited_s))
 
     async def __aexit__(
         self,
@@ -129,9 +128,7 @@ class Run:
     def end(self, code: Code) -> None:
         """The platform takes the admission back: the stream ends with an error."""
         for choice in self.choices:
-            choice.generation.abort(
-                GenerationFailed(code, "Access was withdrawn while this answer was made.")
-            )
+            choice.generation.abort(withdrawn(code))
 
     async def accepted(self) -> None:
         """Wait until the engine has taken every choice. Raises Denied."""
