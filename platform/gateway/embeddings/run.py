@@ -9,6 +9,7 @@ from fleet.failover import Route, UnbrokenGeneration
 from fleet.failures import GenerationFailed
 from gateway.embeddings.order import EmbeddingOrder
 from gateway.runs.ending import note_ending, waited_in_vain, withdrawn
+from gateway.runs.last_words import last_words
 from gateway.runs.run import for_each
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Finished, Refused
@@ -30,6 +31,8 @@ class EmbeddingRun:
         self._order, self._admission, self._route = order, admission, route
         self._waiting = deque(range(len(order.inputs)))
         self._open: dict[int, UnbrokenGeneration] = {}
+        self._unheard: list[UnbrokenGeneration] = []
+        """Given up before their engine had said that it took them."""
         self._vectors: list[bytes] = [b""] * len(order.inputs)
         self._prompt_tokens = self.cached_tokens = 0
         self._queue_ms = 0.0
@@ -51,6 +54,9 @@ class EmbeddingRun:
         self._queue_timer.cancel()
         broken = error if isinstance(error, GenerationFailed) else None
         note_ending(self._admission, error, broken, FinishReason.STOP.value)
+        for last in await last_words(self._unheard):
+            if last is not None:
+                self._count(last.usage.prompt_tokens, last.usage.cached_tokens)
 
     def _give_up_waiting(self, waited_s: float) -> None:
         self._abort(waited_in_vain(waited_s))
@@ -86,11 +92,14 @@ class EmbeddingRun:
     async def _vector(self, index: int) -> bytes:
         """Raises Denied."""
         generation = self._open[index] = self._route.generate(self._message(index))
+        self._unheard.append(generation)
         try:
             async for event in generation:
                 if type(event) is Accepted:
-                    self._note_accepted(event)
+                    self._unheard.remove(generation)
+                    self._count(event.prompt_tokens, event.cached_tokens)
                 elif type(event) is Refused:
+                    self._unheard.remove(generation)
                     raise Denied(event.reason, event.message or "The engine refused the request.")
                 elif type(event) is Finished:
                     return self._vector_of(event)
@@ -113,9 +122,9 @@ class EmbeddingRun:
             reservation_key=admission.reservation_key,
         )
 
-    def _note_accepted(self, accepted: Accepted) -> None:
-        self._prompt_tokens += accepted.prompt_tokens
-        self.cached_tokens += accepted.cached_tokens
+    def _count(self, prompt_tokens: int, cached_tokens: int) -> None:
+        self._prompt_tokens += prompt_tokens
+        self.cached_tokens += cached_tokens
         self._admission.record(prompt_tokens=self._prompt_tokens, cached_tokens=self.cached_tokens)
 
     def _vector_of(self, finished: Finished) -> bytes:

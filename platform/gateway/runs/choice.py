@@ -76,13 +76,18 @@ class Choice:
         """Wait until the engine has taken it. Raises Denied where it refuses, GenerationFailed."""
         event = await anext(self.generation, None)
         if type(event) is Accepted:
-            self.is_accepted = True
-            self.cached_tokens = min(event.cached_tokens, self.prompt_tokens)
+            self.note_accepted(event.cached_tokens)
         elif type(event) is Refused:
             param = self._constraint_param if event.param == "constraint" else event.param
             raise Denied(event.reason, event.message or "The engine refused the request.", param=param)
         else:
             raise Denied(Code.INTERNAL_ERROR, "The engine gave no answer.")
+
+    def note_accepted(self, cached_tokens: int) -> None:
+        """From now on its prompt counts. Idempotent."""
+        if not self.is_accepted:
+            self.is_accepted = True
+            self.cached_tokens = min(cached_tokens, self.prompt_tokens)
 
     def take(self, delta: Delta) -> Piece:
         """On a stop match the engine is told to stop at once; what it still sends is overrun."""

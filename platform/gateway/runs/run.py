@@ -16,6 +16,7 @@ from gateway.orders.room import output_limits
 from gateway.runs.answer import usage_of
 from gateway.runs.choice import Choice, ChoiceTools, Piece
 from gateway.runs.ending import note_ending, waited_in_vain, withdrawn
+from gateway.runs.last_words import last_words
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
 from inference_engine.contract.requests import Generate, ServiceClass
@@ -25,7 +26,6 @@ T = TypeVar("T")
 
 Emit = Callable[[Choice, Piece], Awaitable[None]]
 
-LAST_WORD_S = 1.0
 RECORD_INTERVAL_S = 0.2
 BULK_TOKENS_PER_DELTA = 32
 """Should the engine die, another one makes as many again."""
@@ -99,7 +99,7 @@ class Run:
         for choice in self.choices:
             choice.generation.abort()
         self._record()
-        await self._count_overrun()
+        await self._hear_last_words()
 
     def _say_ending(self, error: BaseException | None) -> None:
         broken = error if isinstance(error, GenerationFailed) else self._break()
@@ -111,18 +111,16 @@ class Run:
         errors = (choice.generation.error for choice in self.choices)
         return next((error for error in errors if error is not None), None)
 
-    async def _count_overrun(self) -> None:
-        """What the engine made beyond what counts, once it has said so."""
-        words = {asyncio.ensure_future(choice.generation.last_word()): choice for choice in self.choices}
-        done, late = await asyncio.wait(words, timeout=LAST_WORD_S)
-        for task in late:
-            task.cancel()
+    async def _hear_last_words(self) -> None:
+        """What the engine made beyond what counts; and that it took a request that nobody waited for."""
         overrun, queue_ms = 0, None
-        for task in done:
-            last = task.result()
-            if isinstance(last, Finished):
-                overrun += max(0, last.usage.output_tokens - words[task].num_tokens)
+        words = await last_words([choice.generation for choice in self.choices])
+        for choice, last in zip(self.choices, words, strict=True):
+            if last is not None:
+                choice.note_accepted(last.usage.cached_tokens)
+                overrun += max(0, last.usage.output_tokens - choice.num_tokens)
                 queue_ms = max(queue_ms or 0.0, last.timeline.queued_ms)
+        self._record()
         self._admission.record(overrun_tokens=overrun, queue_ms=queue_ms)
 
     def end(self, code: Code) -> None:

@@ -1,5 +1,6 @@
 """All inputs of one request: some at a time, all or nothing."""
 
+import asyncio
 import struct
 import tempfile
 from collections.abc import AsyncIterator
@@ -103,3 +104,14 @@ async def test_what_no_engine_begins_with_is_given_up_and_aborted(engine: Script
     assert given_up.value.code is Code.QUEUE_TIMEOUT
     assert admission.endings == [(Ending.ABORTED, Code.QUEUE_TIMEOUT)]
     await until(lambda: len(engine.got(Abort)) == 2)
+
+
+async def test_texts_count_that_were_taken_when_nobody_was_left_to_hear_it(engine: ScriptedEngine) -> None:
+    engine.step_s = 0.05
+    admission = Admitted(queue_timeout_s=20.0)
+    asked = asyncio.create_task(vectors_of(engine, admission, [1, 2]))
+    await until(lambda: len(engine.got(Generate)) == 2)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert admission.recorded["prompt_tokens"] == 3

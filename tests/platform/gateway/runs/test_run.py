@@ -1,5 +1,6 @@
 """A run that no engine begins with is given up, and says so."""
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -39,10 +40,7 @@ async def engine() -> AsyncIterator[ScriptedEngine]:
         await engine.stop()
 
 
-async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidates: int = 1) -> int:
-    """The number of tokens that came."""
-    session = EngineSession(engine.record(), SessionOptions())
-    await session.open()
+def run_of(session: EngineSession, admission: Admitted, num_candidates: int = 1) -> Run:
     order: Any = SimpleNamespace(
         prompts=[[1, 2, 3]],
         num_candidates=num_candidates,
@@ -56,6 +54,13 @@ async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidate
         include_stop=False,
         skip_special_tokens=True,
     )
+    return Run(order, admission, session, Text())  # type: ignore[arg-type]
+
+
+async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidates: int = 1) -> int:
+    """The number of tokens that came."""
+    session = EngineSession(engine.record(), SessionOptions())
+    await session.open()
     came = 0
 
     async def emit(_: object, piece: Any) -> None:
@@ -63,7 +68,7 @@ async def run_through(engine: ScriptedEngine, admission: Admitted, num_candidate
         came += len(piece.token_ids)
 
     try:
-        async with Run(order, admission, session, Text()) as run:  # type: ignore[arg-type]
+        async with run_of(session, admission, num_candidates) as run:
             await run.accepted()
             await run.pump(emit)
     finally:
@@ -90,6 +95,20 @@ async def test_once_begun_it_may_take_its_time(engine: ScriptedEngine) -> None:
     (message,) = engine.got(Generate)
     assert isinstance(message, Generate) and message.service_class is ServiceClass.BULK
     assert message.tokens_per_delta == BULK_TOKENS_PER_DELTA
+
+
+async def test_a_prompt_counts_that_was_taken_when_nobody_was_left_to_hear_it(engine: ScriptedEngine) -> None:
+    admission = Admitted(queue_timeout_s=20.0)
+    session = EngineSession(engine.record(), SessionOptions())
+    await session.open()
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            async with run_of(session, admission):
+                await until(lambda: engine.got(Generate))
+                raise asyncio.CancelledError
+    finally:
+        await session.close("over")
+    assert (admission.recorded["prompt_tokens"], admission.recorded["output_tokens"]) == (3, 0)
 
 
 async def test_several_choices_are_one_group_and_their_prompt_counts_once(engine: ScriptedEngine) -> None:
