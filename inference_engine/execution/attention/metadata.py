@@ -69,19 +69,24 @@ def build_metadata(
     Every block table must cover its chunk; what lies beyond is not looked at. `padded_rows` (at least the sum
     of the lengths) adds padding rows. Raises ValueError on an empty chunk or a table that is too short.
     """
+    if min(lengths, default=1) < 1:
+        raise ValueError("a chunk needs at least one token")
+    num_tokens = sum(lengths)
+    num_padding = 0 if padded_rows is None else padded_rows - num_tokens
+    if num_padding < 0:
+        raise ValueError(f"{num_tokens} rows do not fit {padded_rows} padded rows")
     start = np.asarray(starts, dtype=np.int64)
     length = np.asarray(lengths, dtype=np.int64)
     table = _padded_table(start + length, block_tables)
-    if length.size and length.min() < 1:
-        raise ValueError("a chunk needs at least one token")
-    bounds = np.zeros(len(length) + 1, dtype=np.int64)
-    np.cumsum(length, out=bounds[1:])
-    sequence = np.repeat(np.arange(len(length)), length)
-    position = np.arange(bounds[-1]) - np.repeat(bounds[:-1] - start, length)
+    if num_tokens == len(lengths):  # nothing but decodes: most steps, and the ones that should be short
+        bounds = np.arange(num_tokens + 1)
+        sequence, position = bounds[:-1], start
+    else:
+        bounds = np.zeros(len(length) + 1, dtype=np.int64)
+        np.cumsum(length, out=bounds[1:])
+        sequence = np.repeat(np.arange(len(length)), length)
+        position = np.arange(num_tokens) - np.repeat(bounds[:-1] - start, length)
     slot = table[sequence, position // BLOCK_SIZE].astype(np.int64) * BLOCK_SIZE + position % BLOCK_SIZE
-    num_padding = 0 if padded_rows is None else padded_rows - int(bounds[-1])
-    if num_padding < 0:
-        raise ValueError(f"{bounds[-1]} rows do not fit {padded_rows} padded rows")
     return AttentionMetadata(
         query_start_loc=torch.from_numpy(bounds.astype(np.int32)),
         seq_lens=torch.from_numpy((start + length).astype(np.int32)),
@@ -106,5 +111,7 @@ def _padded_table(ends: np.ndarray, block_tables: Sequence[Sequence[int]]) -> np
 def _padded(
     values: np.ndarray, num_padding: int, fill: int, dtype: type[np.int32] | type[np.int64]
 ) -> Tensor:
+    if not num_padding:
+        return torch.from_numpy(values.astype(dtype))
     padding = np.full(num_padding, fill, dtype=dtype)
     return torch.from_numpy(np.concatenate([values.astype(dtype), padding]))

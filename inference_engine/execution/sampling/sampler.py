@@ -18,6 +18,7 @@ from inference_engine.scheduling.step_plan import PENDING_TOKEN, SampledToken
 
 MIN_TEMPERATURE = 1e-5
 """Smaller temperatures above 0 act as this one."""
+LARGEST = torch.finfo(torch.float32).max
 
 
 class Sampler:
@@ -50,29 +51,37 @@ class Sampler:
             sampled[index] = SampledToken(PENDING_TOKEN, failure=code)
         return sampled
 
-    def _finite_rows(self, logits: Tensor, temperatures: Tensor) -> Tensor:
-        """bool [R]: every logit is finite and the highest stays so when divided by the temperature."""
-        highest = self._draws.highest_if_finite(logits)
-        return torch.isfinite(highest / torch.where(temperatures > 0, temperatures, 1.0))
+    def _finite_rows(self, logits: Tensor, temperatures: Sequence[float]) -> list[bool]:
+        """[R]: every logit is finite and the highest stays so as float32, divided by the temperature."""
+        highest = self._draws.highest_if_finite(logits).tolist()
+        return [
+            abs(value / (temperature or 1.0)) <= LARGEST
+            for value, temperature in zip(highest, temperatures, strict=True)
+        ]
 
     def _choose(
-        self, logits: Tensor, temperatures: Tensor, finite: Tensor, rows: Sequence[SamplingRow]
+        self,
+        logits: Tensor,
+        temperatures: Sequence[float],
+        finite: Sequence[bool],
+        rows: Sequence[SamplingRow],
     ) -> Tensor:
         """int64 [R] from edited logits."""
         tokens = self._draws.first_highest(logits)
-        is_random = (finite & (temperatures > 0)).tolist()
-        random = [index for index, draws in enumerate(is_random) if draws]
+        random = [index for index in range(len(rows)) if temperatures[index] and finite[index]]
         if random:
             index, chosen = torch.tensor(random), [rows[index] for index in random]
             filters, uniform = _filters(chosen, logits.shape[1]), _noise(chosen)
-            tokens[index] = self._draws.draw(logits, index, tokens, temperatures[index], filters, uniform)
+            divisors = torch.tensor([temperatures[each] for each in random], dtype=torch.float32)
+            tokens[index] = self._draws.draw(logits, index, tokens, divisors, filters, uniform)
         return tokens
 
 
-def _temperatures(rows: Sequence[SamplingRow]) -> Tensor:
-    """float32 [R]; 0 where greedy."""
+def _temperatures(rows: Sequence[SamplingRow]) -> list[float]:
+    """[R]; 0 where greedy. No tensor: a few numbers cost an operator of torch, or of NumPy, ten times as much
+    as plain Python, once the weights have been through the cache."""
     wanted = [row.params.temperature for row in rows]
-    return torch.tensor([max(t, MIN_TEMPERATURE) if t > 0 else 0.0 for t in wanted], dtype=torch.float32)
+    return [max(t, MIN_TEMPERATURE) if t > 0 else 0.0 for t in wanted]
 
 
 def _filters(rows: Sequence[SamplingRow], vocab_size: int) -> Filters:
@@ -90,12 +99,12 @@ def _noise(rows: Sequence[SamplingRow]) -> Tensor:
 
 
 def _sampled(
-    logits: Tensor, tokens: Tensor, finite: Tensor, rows: Sequence[SamplingRow]
+    logits: Tensor, tokens: Tensor, finite: Sequence[bool], rows: Sequence[SamplingRow]
 ) -> list[SampledToken]:
     """Put the tokens, and the logprobs of rows that ask for them, into records."""
     sampled = [
         SampledToken(token) if is_finite else SampledToken(PENDING_TOKEN, failure=Code.NON_FINITE_LOGITS)
-        for token, is_finite in zip(tokens.tolist(), finite.tolist(), strict=True)
+        for token, is_finite in zip(tokens.tolist(), finite, strict=True)
     ]
     asked = [
         (index, row.params.logprobs)

@@ -63,7 +63,10 @@ def build_inputs(
 
 def sampled_rows(chunks: list[ScheduledChunk], lengths: list[int]) -> Tensor:
     """int64 [S]: the last row of each chunk that samples, and as many before it as the chunk has drafts."""
-    counts = np.array([chunk.num_sampled for chunk in chunks], dtype=np.int64)
+    each = [chunk.num_sampled for chunk in chunks]
+    if each.count(1) == len(chunks) == sum(lengths):  # nothing but decodes
+        return torch.arange(len(chunks))
+    counts = np.array(each, dtype=np.int64)
     to_the_end = np.repeat(counts.cumsum(), counts) - np.arange(counts.sum())
     return torch.from_numpy(np.repeat(np.cumsum(lengths), counts) - to_the_end)
 
