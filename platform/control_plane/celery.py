@@ -34,6 +34,7 @@ app.conf.update(
     broker_transport_options={
         "global_keyprefix": KEY_PREFIX,
         "visibility_timeout": settings.OCTAVO_BROKER_VISIBILITY_SECONDS,
+        "unacked_restore_throttle": 1,  # by default only each tenth look is one
         "socket_timeout": 10.0,
         "socket_connect_timeout": 2.0,
         "socket_keepalive": True,
