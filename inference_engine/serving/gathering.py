@@ -1,5 +1,7 @@
 """Output tokens of one request that wait to be sent together."""
 
+from msgspec import structs
+
 from inference_engine.contract.events import TokenLogprobs
 from inference_engine.scheduling.step_plan import RequestUpdate
 
@@ -19,14 +21,6 @@ class Gathering:
         is_special = update.finish is not None or update.prompt_logprobs is not None
         if len(self._token_ids) < self._num_due and not is_special:
             return None
-        whole = RequestUpdate(
-            update.request,
-            self._token_ids,
-            self._logprobs or None,
-            update.finish,
-            update.code,
-            update.stop_token_id,
-            update.prompt_logprobs,
-        )
+        whole = structs.replace(update, token_ids=self._token_ids, logprobs=self._logprobs or None)
         self._token_ids, self._logprobs, self._num_due = [], [], self._size
         return whole

@@ -1,6 +1,5 @@
 """The inputs of one admitted request, from Generate to their vectors: some at a time, all or nothing."""
 
-import asyncio
 from collections import deque
 from types import TracebackType
 
@@ -8,7 +7,7 @@ from admission.admission import Admission
 from fleet.failover import Route, UnbrokenGeneration
 from fleet.failures import GenerationFailed
 from gateway.embeddings.order import EmbeddingOrder
-from gateway.runs.ending import note_ending, waited_in_vain, withdrawn
+from gateway.runs.ending import note_ending, queue_timer, withdrawn
 from gateway.runs.last_words import last_words
 from gateway.runs.run import for_each
 from inference_engine.contract.codes import Code, FinishReason
@@ -41,8 +40,7 @@ class EmbeddingRun:
         admission.on_end(self._end)
 
     async def __aenter__(self) -> "EmbeddingRun":
-        wait_s = self._admission.queue_timeout_s
-        self._queue_timer = asyncio.get_running_loop().call_later(wait_s, self._give_up_waiting, wait_s)
+        self._queue_timer = queue_timer(self._admission, self._abort)
         return self
 
     async def __aexit__(
@@ -57,9 +55,6 @@ class EmbeddingRun:
         for last in await last_words(self._unheard):
             if last is not None:
                 self._count(last.usage.prompt_tokens, last.usage.cached_tokens)
-
-    def _give_up_waiting(self, waited_s: float) -> None:
-        self._abort(waited_in_vain(waited_s))
 
     def _end(self, code: Code) -> None:
         """The platform takes the admission back."""

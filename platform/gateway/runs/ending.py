@@ -1,5 +1,8 @@
 """How a request ended, from how its handler did."""
 
+import asyncio
+from collections.abc import Callable
+
 from admission.admission import Admission
 from fleet.failures import GenerationFailed
 from inference_engine.contract.codes import Code
@@ -18,7 +21,13 @@ def note_ending(
         admission.finish_with(error)
 
 
-def waited_in_vain(wait_s: float) -> GenerationFailed:
+def queue_timer(admission: Admission, abort: Callable[[GenerationFailed], None]) -> asyncio.TimerHandle:
+    """Gives the run up, unless it is cancelled before: an engine has begun, or all is over."""
+    wait_s = admission.queue_timeout_s
+    return asyncio.get_running_loop().call_later(wait_s, lambda: abort(_waited_in_vain(wait_s)))
+
+
+def _waited_in_vain(wait_s: float) -> GenerationFailed:
     message = f"No engine had begun with this request after {wait_s:g} seconds."
     return GenerationFailed(Code.QUEUE_TIMEOUT, message, retry_after_s=1.0)
 

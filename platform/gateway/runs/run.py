@@ -15,7 +15,7 @@ from gateway.orders.order import Order
 from gateway.orders.room import output_limits
 from gateway.runs.answer import usage_of
 from gateway.runs.choice import Choice, ChoiceTools, Piece
-from gateway.runs.ending import note_ending, waited_in_vain, withdrawn
+from gateway.runs.ending import note_ending, queue_timer, withdrawn
 from gateway.runs.last_words import last_words
 from inference_engine.contract.codes import Code
 from inference_engine.contract.events import Delta, Finished
@@ -80,13 +80,8 @@ class Run:
         )
 
     async def __aenter__(self) -> "Run":
-        wait_s = self._admission.queue_timeout_s
-        self._queue_timer = asyncio.get_running_loop().call_later(wait_s, self._give_up_waiting, wait_s)
+        self._queue_timer = queue_timer(self._admission, self._abort)
         return self
-
-    def _give_up_waiting(self, waited_s: float) -> None:
-        for choice in self.choices:
-            choice.generation.abort(waited_in_vain(waited_s))
 
     async def __aexit__(
         self,
@@ -96,8 +91,7 @@ class Run:
     ) -> None:
         self._queue_timer.cancel()
         self._say_ending(error)
-        for choice in self.choices:
-            choice.generation.abort()
+        self._abort()
         self._record()
         await self._hear_last_words()
 
@@ -125,8 +119,11 @@ class Run:
 
     def end(self, code: Code) -> None:
         """The platform takes the admission back: the stream ends with an error."""
+        self._abort(withdrawn(code))
+
+    def _abort(self, error: GenerationFailed | None = None) -> None:
         for choice in self.choices:
-            choice.generation.abort(withdrawn(code))
+            choice.generation.abort(error)
 
     async def accepted(self) -> None:
         """Wait until the engine has taken every choice. Raises Denied."""
