@@ -1,8 +1,11 @@
-"""What tests of the platform's rooms share: a clean Redis and empty caches, tenants, and both databases."""
+"""What tests of the platform's rooms share: a clean Redis and empty caches, tenants, both databases, and an
+engine that follows a script."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from api_keys.services import create_key
 from control_plane.env import database
 from quotas import budget_loading
 from quotas.store import close_async_redis
+from stand_ins.scripted_engine import ScriptedEngine
 from tenants.models import Tenant
 from tenants.services import create_tenant
 
@@ -115,3 +119,18 @@ def _use(databases: dict[str, Any]) -> None:
         del connections["default"]
     connections.databases.clear()
     connections.databases.update(connections.configure_settings(databases))
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[Path]:
+    """Short: a unix socket's path has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="oct-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+async def engine(socket_folder: Path) -> AsyncIterator[ScriptedEngine]:
+    engine = ScriptedEngine(socket_folder)
+    await engine.start()
+    yield engine
+    await engine.stop()

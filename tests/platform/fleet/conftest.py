@@ -1,8 +1,6 @@
-"""A Redis database of this folder's own, and engines that follow a script."""
+"""A Redis database of this folder's own, and a fleet that finds its engines there."""
 
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,14 +10,6 @@ from fleet.fleet import Fleet
 from fleet.session import SessionOptions
 from inference_engine.contract.requests import Generate
 from inference_engine.contract.sampling import SamplingParams
-from stand_ins.scripted_engine import ScriptedEngine
-
-
-@pytest.fixture
-def socket_folder() -> Iterator[Path]:
-    """Short: a unix socket's path has at most 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="oct-") as folder:
-        yield Path(folder)
 
 
 @pytest.fixture
@@ -29,14 +19,6 @@ async def redis(redis_url: str) -> "AsyncIterator[Redis[Any]]":
     yield client
     await client.flushdb()
     await client.aclose()
-
-
-@pytest.fixture
-async def engine(socket_folder: Path) -> AsyncIterator[ScriptedEngine]:
-    engine = ScriptedEngine(socket_folder)
-    await engine.start()
-    yield engine
-    await engine.stop()
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
-"""Reservations without a database: policies and keys made by hand."""
+"""Reservations without a database: policies and keys made by hand. A Redis to break."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from quotas.limits import LimitKind, LimitRule, LimitScope, Policy
 from quotas.reservation_keys import ReservationKeys
 from quotas.reservations import Reservation
+from quotas.store import close_async_redis
+from servers_of_tests import RedisServer
 
 
 @pytest.fixture
@@ -37,3 +39,11 @@ def policy() -> Callable[..., Policy]:
         return Policy(epoch, tuple(rules))
 
     return make
+
+
+@pytest.fixture
+async def server(redis_server: RedisServer, settings: object) -> AsyncIterator[RedisServer]:
+    settings.REDIS_URL = redis_server.url  # type: ignore[attr-defined]
+    yield redis_server
+    redis_server.resume()
+    await close_async_redis()

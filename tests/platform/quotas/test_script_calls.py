@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
 
 import pytest
 import redis
@@ -26,14 +25,6 @@ def script(source: str) -> Script:
 
 ADD = script("return redis.call('RPUSH', KEYS[1], ARGV[1])")
 BROKEN = script("return redis.error_reply('WRONG on purpose')")
-
-
-@pytest.fixture
-async def server(redis_server: RedisServer, settings: object) -> AsyncIterator[RedisServer]:
-    settings.REDIS_URL = redis_server.url  # type: ignore[attr-defined]
-    yield redis_server
-    redis_server.resume()
-    await close_async_redis()
 
 
 async def test_every_call_gets_its_own_answer_over_one_connection(server: RedisServer) -> None:

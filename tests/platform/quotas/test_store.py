@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +11,7 @@ from quotas import store as quotas_store
 from quotas.limits import Policy
 from quotas.outcomes import Reserved
 from quotas.reservations import Reservation
-from quotas.store import async_redis, close_async_redis, on_new_run, run_number
+from quotas.store import async_redis, on_new_run, run_number
 from reserving import reserve
 from servers_of_tests import RedisServer
 from tenants.errors import Denied
@@ -19,14 +19,6 @@ from tenants.errors import Denied
 MakeReservation = Callable[..., Reservation]
 MakePolicy = Callable[..., Policy]
 HANG_CEILING_S = 30
-
-
-@pytest.fixture
-async def server(redis_server: RedisServer, settings: object) -> AsyncIterator[RedisServer]:
-    settings.REDIS_URL = redis_server.url  # type: ignore[attr-defined]
-    yield redis_server
-    redis_server.resume()
-    await close_async_redis()
 
 
 async def test_a_burst_of_two_hundred_waits_for_sixteen_connections(server: RedisServer) -> None:

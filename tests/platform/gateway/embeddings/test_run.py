@@ -2,9 +2,6 @@
 
 import asyncio
 import struct
-import tempfile
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,15 +17,6 @@ from stand_ins.admitted import Admitted
 from stand_ins.scripted_engine import ScriptedEngine
 from tenants.errors import Denied
 from usage.models import Ending
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[ScriptedEngine]:
-    with tempfile.TemporaryDirectory(prefix="oct-") as folder:
-        engine = ScriptedEngine(Path(folder))
-        await engine.start()
-        yield engine
-        await engine.stop()
 
 
 async def vectors_of(

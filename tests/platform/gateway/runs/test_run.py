@@ -1,9 +1,6 @@
 """A run that no engine begins with is given up, and says so."""
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,15 +26,6 @@ class Text:
             push=lambda ids: SimpleNamespace(text="a" * len(ids), num_tokens=len(ids), stopped=False),
             finish=lambda: SimpleNamespace(text="", stopped=False),
         )
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[ScriptedEngine]:
-    with tempfile.TemporaryDirectory(prefix="oct-") as folder:
-        engine = ScriptedEngine(Path(folder))
-        await engine.start()
-        yield engine
-        await engine.stop()
 
 
 def run_of(session: EngineSession, admission: Admitted, num_candidates: int = 1) -> Run:
