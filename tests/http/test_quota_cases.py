@@ -47,7 +47,7 @@ def sums(stack: Stack, table: str) -> tuple[int, int, int]:
 
 
 def books_agree(stack: Stack) -> bool:
-    """Is nothing reserved, and is what the budget has spent what the rows say? Not while one is on its way."""
+    """Is nothing reserved, and what was spent what the rows say? Not while some are on their way."""
     prompt, output, _ = sums(stack, "usage_ledgerentry")
     return budget(stack) == {"spent": prompt + output, "reserved": 0}
 
