@@ -132,7 +132,7 @@ class LiveSocket:
         message = job.message
         request, description = await read_request(self._services, self.principal, message, job.number)
         caller = Caller(self.principal, f"req_{job.number}", self.address)
-        sink = SocketSink(self, message.stream_id)
+        sink = SocketSink(self.send, message.stream_id)
         answer = await respond(self._services, caller, request, description, sink)
         if answer.failed_with is Code.SLOW_READER:
             await self.close(CloseCode.SLOW_READER, Denied(Code.SLOW_READER, "The answers were not read."))

@@ -7,7 +7,7 @@ may stay open with nothing running on it.
 import asyncio
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import structlog
 from django.conf import settings
@@ -24,9 +24,6 @@ from inference_engine.contract.codes import Code
 from quotas.epochs import read_epochs
 from tenants.errors import Denied
 
-if TYPE_CHECKING:
-    from gateway.live.socket import LiveSocket
-
 log = structlog.get_logger("gateway")
 
 INTERVAL_S = 0.5
@@ -35,11 +32,30 @@ LONGEST_BLOCK_S = 30.0
 RETRY_AFTER_S = 5.0
 
 
+class WatchedSocket(Protocol):
+    """What the watch must know of a socket, and may do to it."""
+
+    principal: Principal
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def opened_at(self) -> float:
+        """Monotonic seconds."""
+
+    @property
+    def sending_since(self) -> float | None:
+        """When the oldest send that is still blocked began."""
+
+    async def close(self, code: CloseCode, reason: Denied) -> None: ...
+
+
 class SocketWatch:
     """Belongs to one event loop."""
 
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
-        self._sockets: set[LiveSocket] = set()
+        self._sockets: set[WatchedSocket] = set()
         self._of_tenant: Counter[str] = Counter()
         self._interval_s = interval_s
         self._closing: set[asyncio.Task[None]] = set()
@@ -51,14 +67,14 @@ class SocketWatch:
         if len(self._sockets) >= most or self._of_tenant[principal.tenant_id] >= max(1, most // 2):
             raise Denied(Code.QUEUE_FULL, "Too many sockets are open.", retry_after_s=RETRY_AFTER_S)
 
-    def add(self, socket: "LiveSocket") -> None:
+    def add(self, socket: WatchedSocket) -> None:
         self._sockets.add(socket)
         self._of_tenant[socket.principal.tenant_id] += 1
         OPEN_SOCKETS.inc()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="socket-watch")
 
-    def drop(self, socket: "LiveSocket") -> None:
+    def drop(self, socket: WatchedSocket) -> None:
         self._sockets.discard(socket)
         self._of_tenant[socket.principal.tenant_id] -= 1
         self._of_tenant += Counter()  # forgets those with none
@@ -90,7 +106,7 @@ class SocketWatch:
                 present[key_id] = await _confirmed(socket.principal)
             self._heed(socket, present[key_id])
 
-    def _heed(self, socket: "LiveSocket", present: Principal | Denied) -> None:
+    def _heed(self, socket: WatchedSocket, present: Principal | Denied) -> None:
         try:
             if isinstance(present, Denied):
                 raise present
@@ -109,7 +125,7 @@ class SocketWatch:
                 message = f"Nothing was read for {LONGEST_BLOCK_S:g} seconds."
                 self._close(socket, CloseCode.SLOW_READER, Denied(Code.SLOW_READER, message))
 
-    def _close(self, socket: "LiveSocket", code: CloseCode, reason: Denied) -> None:
+    def _close(self, socket: WatchedSocket, code: CloseCode, reason: Denied) -> None:
         task = asyncio.create_task(socket.close(code, reason))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

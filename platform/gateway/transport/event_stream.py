@@ -33,7 +33,7 @@ class EventStream:
         await self._exchange.end_stream(data)
 
     async def tick(self, tick_s: float) -> bool:
-        """To be called every `tick_s`, as long as it answers True. False: the client has stopped reading."""
+        """As Ticking has it."""
         is_idle = self._num_sent == self._num_sent_before
         self._num_sent_before = self._num_sent
         if not is_idle:

@@ -5,16 +5,13 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from gateway.errors import OPENAI_ERRORS, SHAPES, ErrorShape, error_headers
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
-
-if TYPE_CHECKING:
-    from gateway.transport.event_stream import EventStream
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,6 +27,13 @@ class ClientGone(Exception):
     """Nobody is left to answer."""
 
 
+class Ticking(Protocol):
+    """An answer that lasts."""
+
+    async def tick(self, tick_s: float) -> bool:
+        """To be called every `tick_s`, as long as it answers True. False: the client has stopped reading."""
+
+
 class Exchange:
     """Reads the request and writes the answer; knows the headers that every answer carries."""
 
@@ -41,7 +45,7 @@ class Exchange:
         self.request_id = f"req_{self.id}"
         self.is_started = False
         self.errors: ErrorShape = OPENAI_ERRORS
-        self.stream: EventStream | None = None
+        self.stream: Ticking | None = None
         """While events are being sent."""
         self._client: tuple[str, int] | None = scope.get("client")
         self._headers: list[tuple[bytes, bytes]] = list(scope["headers"])
