@@ -100,7 +100,8 @@ class Generation:
         """The engine is gone."""
         if not self.is_over:
             self._is_lost = True
-            self.error = self.error or error
+            if not self._is_aborted:
+                self.error = error
             self._wake()
 
     def _queue(self, event: Event) -> None:

@@ -83,6 +83,8 @@ class ScriptedEngine:
     """Token ids to send, by position in the output; beyond its end, 100 + position."""
     end_after: int | None = None
     """Sample an end id after so many tokens."""
+    hold_after: int | None = None
+    """Go on for ever after so many tokens, without another one."""
     silent: bool = False
     stuck: bool = False
     attempt_shift: int = 0
@@ -97,6 +99,7 @@ class ScriptedEngine:
     stats: Stats = field(default_factory=Stats)
     step: int = 0
     _beating: "asyncio.Task[None] | None" = None
+    _is_withdrawn: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def address(self) -> str:
@@ -115,19 +118,24 @@ class ScriptedEngine:
 
     async def publish(self, redis: "Redis", **changes: object) -> None:
         """From now on, again and again, as long as this engine lives."""
-        self.withdraw()
+        await self.withdraw()
         await self._publish_once(redis, changes)
         self._beating = asyncio.create_task(self._beat(redis, changes))
 
-    def withdraw(self) -> None:
-        """No more heartbeats; the record stays as it is."""
+    async def withdraw(self) -> None:
+        """No more heartbeats, nor is one still on its way; the record stays as it is."""
         if self._beating is not None:
-            self._beating.cancel()
+            self._is_withdrawn.set()
+            await asyncio.wait({self._beating})
+            self._is_withdrawn.clear()
             self._beating = None
 
     async def _beat(self, redis: "Redis", changes: dict[str, object]) -> None:
         while True:
-            await asyncio.sleep(0.1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await self._is_withdrawn.wait()
+                    return
             await self._publish_once(redis, changes)
 
     async def _publish_once(self, redis: "Redis", changes: dict[str, object]) -> None:
@@ -154,7 +162,7 @@ class ScriptedEngine:
         self._server.add_generic_rpc_handlers((service,))
 
     async def stop(self) -> None:
-        self.withdraw()
+        await self.withdraw()
         await self._server.stop(None)
 
     def got(self, kind: type) -> list[GatewayMessage]:
@@ -250,8 +258,8 @@ class ScriptedEngine:
 
     def _next_ids(self, one: Running) -> list[int]:
         end = min(one.num_sent + self.tokens_per_step, one.message.sampling.max_tokens)
-        if self.end_after is not None:
-            end = min(end, self.end_after)
+        for limit in (self.end_after, self.hold_after):
+            end = end if limit is None else min(end, limit)
         return [self._token(position) for position in range(one.num_sent, end)]
 
     def _token(self, position: int) -> int:

@@ -21,6 +21,7 @@ MakeGenerate = Callable[..., Generate]
 
 
 MAX_TOKENS = 60
+HELD_AFTER = 5
 ALL = [100 + position for position in range(MAX_TOKENS)]
 
 
@@ -28,9 +29,10 @@ ALL = [100 + position for position in range(MAX_TOKENS)]
 async def engines(
     redis: "Redis[Any]", fleet: Fleet, socket_folder: Path
 ) -> AsyncIterator[list[ScriptedEngine]]:
-    """Three that the fleet knows; only the first two are equal."""
+    """Three that the fleet knows; only the first two are equal. All but the second stop half way."""
     made = [ScriptedEngine(socket_folder, replica_id=name) for name in ("a", "b")]
     made.append(ScriptedEngine(socket_folder, "c", described=description(fingerprint="another")))
+    made[0].hold_after = made[2].hold_after = HELD_AFTER
     for engine in made:
         await engine.start()
         await engine.publish(redis)
@@ -132,5 +134,6 @@ async def test_what_was_aborted_does_not_move(
     await anext(generation)
     generation.abort()
     await engines[0].stop()
+    await until(lambda: len(fleet.sessions()) == len(engines) - 1)
     assert [event async for event in generation] == []
     assert engines[1].got(Generate) == []

@@ -1,7 +1,6 @@
 """The fleet against engines on real sockets and a registry in a real Redis."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +121,7 @@ async def test_events_of_another_attempt_are_dropped(fleet, engine, redis, gener
     engine.attempt_shift = -1
     session = fleet.route("scripted")
     late = session.generate(generate("late", attempt=2))
+    await until(lambda: engine.got(Generate))
     engine_steps = engine.step
     await until(lambda: engine.step > engine_steps + 20)
     engine.attempt_shift = 0
@@ -136,11 +136,10 @@ async def test_silence_is_the_loss_of_the_engine(fleet, engine, redis, generate)
     generation = fleet.route("scripted").generate(generate(max_tokens=100_000))
     await generation.__anext__()
     engine.silent = True
-    started = time.monotonic()
-    with pytest.raises(EngineLost):
+    with pytest.raises(EngineLost) as lost:
         async for _ in generation:
             pass
-    assert 0.9 < time.monotonic() - started < 2.0
+    assert "silent" in lost.value.reason
     assert not fleet.is_ready()
     assert await generation.last_word() is None
     engine.silent = False
@@ -229,7 +228,7 @@ async def test_requests_just_sent_count_before_it_reports_them(fleet, engine, re
 
 async def test_an_engine_leaves_when_its_record_expires_and_its_session_ends(fleet, engine, redis) -> None:
     await listed(fleet, engine, redis)
-    engine.withdraw()
+    await engine.withdraw()
     await redis.delete(record_key(engine.replica_id))
     await until(lambda: not fleet.replicas()[0].is_listed)
     assert fleet.is_ready()
@@ -247,7 +246,7 @@ async def test_losing_the_registry_is_not_losing_the_session(
     await fleet.start()
     await until(fleet.is_ready)
     generation = fleet.route("scripted").generate(generate(max_tokens=60))
-    engine.withdraw()
+    await engine.withdraw()
     redis_server.kill()
     await until(lambda: not fleet._can_see_registry)
     assert [type(event) async for event in generation][-1] is Finished
@@ -284,16 +283,16 @@ async def test_an_engine_that_is_starting_is_taken_up_as_soon_as_it_is_ready(
 ) -> None:
     engine = ScriptedEngine(socket_folder)
     await engine.publish(redis)
-    engine.withdraw()  # it died, and its record lives on for a moment
+    await engine.withdraw()  # it died, and its record lives on for a moment
     await until(lambda: fleet.replicas())
     engine.boot_id = "boot-2"
     await engine.publish(redis, state=ReplicaState.STARTING)
-    await until(lambda: fleet.replicas()[0].record.boot_id == "boot-2")
-    assert fleet.replicas()[0]._task.done()
+    replica = fleet.replicas()[0]
+    await until(lambda: replica.record.boot_id == "boot-2" and replica._task.done())
     await engine.start()
     try:
         await engine.publish(redis)
-        await until(fleet.is_ready, ceiling_s=1.5)
+        await until(fleet.is_ready)
     finally:
         await engine.stop()
 
