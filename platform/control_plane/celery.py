@@ -35,6 +35,7 @@ app.conf.update(
         "global_keyprefix": KEY_PREFIX,
         "visibility_timeout": settings.OCTAVO_BROKER_VISIBILITY_SECONDS,
         "unacked_restore_throttle": 1,  # by default only each tenth look is one
+        "unacked_mutex_expire": 10,  # who dies while looking keeps the others from it for so many seconds
         "socket_timeout": 10.0,
         "socket_connect_timeout": 2.0,
         "socket_keepalive": True,
