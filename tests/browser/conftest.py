@@ -33,5 +33,5 @@ def console(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
         stack.prepare()
         stack.keys[OPERATOR] = stack.manage("create_operator", "--username", OPERATOR).split()[-1]
         stack.start_gateway()
-        wait_until(lambda: stack.status("/health") == 200, stack.logs())
+        wait_until(lambda: stack.status("/health") == 200, stack.logs(), 60)
         yield stack
