@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-async def until(condition: Callable[[], Any], *, ceiling_s: float = 10.0, every_s: float = 0.01) -> Any:
+async def until(condition: Callable[[], Any], *, ceiling_s: float = 30.0, every_s: float = 0.01) -> Any:
     """The condition's first true value (awaited where it is awaitable). Fails after `ceiling_s`."""
     end = time.monotonic() + ceiling_s
     while True:

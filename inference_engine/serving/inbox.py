@@ -71,14 +71,18 @@ class Inbox:
     def is_full(self) -> bool:
         return len(self._commands) >= self._capacity
 
-    def put(self, command: Command) -> None:
-        self._commands.append(command)
+    def put(self, *commands: Command) -> None:
+        """All of them at once: whoever takes one has the others as well."""
+        self._commands.extend(commands)
         self._ready.set()
 
-    def take(self) -> list[Command]:
-        """All that has arrived. The flag is lowered first: a command that comes meanwhile raises it again."""
+    def take(self, count: int) -> list[Command]:
+        """The first so many. The flag is lowered first: a command that comes meanwhile raises it again."""
         self._ready.clear()
-        return [self._commands.popleft() for _ in range(len(self._commands))]
+        taken = [self._commands.popleft() for _ in range(count)]
+        if self._commands:
+            self._ready.set()
+        return taken
 
     def wait(self, timeout_s: float | None = None) -> None:
         """Sleep until something has arrived, or for so long."""

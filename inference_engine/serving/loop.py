@@ -124,9 +124,10 @@ class EngineLoop:
 
     def _take(self) -> None:
         """Commands in hand are work too, from before they leave the inbox until what they led to is sent."""
-        if len(self.inbox):
+        count = len(self.inbox)
+        if count:
             self._progress = replace(self._progress, has_work=True)
-        for command in self.inbox.take():
+        for command in self.inbox.take(count):
             self._obey(command)
 
     def _plan(self) -> StepPlan | None:

@@ -13,7 +13,7 @@ from inference_engine.contract.events import Description, EngineMessage, Refused
 from inference_engine.contract.requests import Describe, Drain, GatewayMessage
 from inference_engine.contract.wire import FrameError, engine_frame
 
-from .frames import read_frame
+from .frames import ReadFrame, read_frame
 from .inbox import Inbox, Received, Rejected
 from .outbox import Outbox
 from .progress import Progress
@@ -83,11 +83,7 @@ class Session:
                 frame = read_frame(data)
             except FrameError as error:
                 return self._reject(error)
-            received_at = time.monotonic()
-            for message in frame.messages:
-                self._receive(message, received_at)
-            for refused in frame.refused:
-                self._inbox.put(Rejected(self.outbox.session_id, refused))
+            self._pass_on(frame)
             while self.outbox.is_over or self._inbox.is_full:  # noqa: ASYNC110 - another thread changes it
                 await asyncio.sleep(_BACKPRESSURE_POLL_S)
 
@@ -96,14 +92,23 @@ class Session:
         self._rejection = error
         self._wake.set()
 
-    def _receive(self, message: GatewayMessage, received_at: float) -> None:
+    def _pass_on(self, frame: ReadFrame) -> None:
+        """What came in one frame reaches the loop in one turn."""
+        session_id, received_at = self.outbox.session_id, time.monotonic()
+        for_loop = [message for message in frame.messages if not self._answers(message)]
+        received = [Received(session_id, message, received_at) for message in for_loop]
+        self._inbox.put(*received, *(Rejected(session_id, refused) for refused in frame.refused))
+
+    def _answers(self, message: GatewayMessage) -> bool:
+        """Whether the message is no affair of the loop's; then it is done."""
         if isinstance(message, Describe):
             self._is_description_due = True
             self._wake.set()
         elif isinstance(message, Drain):
             self._drain(message.deadline_ms / 1000)
         else:
-            self._inbox.put(Received(self.outbox.session_id, message, received_at))
+            return False
+        return True
 
     async def _write(self, context: Any) -> None:
         while self._rejection is None:

@@ -43,7 +43,7 @@ class EngineProcess:
         assert event in self.events(), f"{event} was not logged: {self.lines}"
         return next(line for line in self.lines if line["event"] == event)
 
-    async def wait_exit(self, ceiling_s: float = 20.0) -> int:
+    async def wait_exit(self, ceiling_s: float = START_CEILING_S) -> int:
         code = await asyncio.wait_for(self._process.wait(), ceiling_s)
         await self._reader
         return code

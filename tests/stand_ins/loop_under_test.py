@@ -18,7 +18,7 @@ from inference_engine.simulation.fake_runner import FakeRunner
 from servers_of_tests import wait_until
 from stand_ins.tiny_model import CONTEXT_LENGTH, END_ID, VOCAB_SIZE
 
-CEILING_S = 20.0
+CEILING_S = 60.0
 
 
 def generate(request_id: str = "r", prompt: int | Sequence[int] = 4, **fields: Any) -> Generate:
@@ -121,8 +121,9 @@ class SessionUnderTest:
         self.steps: list[int] = []
 
     def send(self, *messages: GatewayMessage, received_at: float = 0.0) -> None:
-        for message in messages:
-            self._owner.loop.inbox.put(Received(self.outbox.session_id, message, received_at))
+        """As in one frame: the loop takes all of them in one turn."""
+        session_id = self.outbox.session_id
+        self._owner.loop.inbox.put(*(Received(session_id, message, received_at) for message in messages))
 
     def close(self) -> None:
         self._owner.loop.inbox.put(SessionClosed(self.outbox.session_id))

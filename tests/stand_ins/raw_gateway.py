@@ -83,10 +83,10 @@ class RawGateway:
     async def send_bytes(self, data: bytes) -> None:
         await self.call.write(data)
 
-    async def wait_for(self, condition: Callable[[], Any], ceiling_s: float = 20.0) -> Any:
+    async def wait_for(self, condition: Callable[[], Any], ceiling_s: float = 60.0) -> Any:
         return await until(condition, ceiling_s=ceiling_s)
 
-    async def wait_ended(self, *request_ids: str, ceiling_s: float = 20.0) -> None:
+    async def wait_ended(self, *request_ids: str, ceiling_s: float = 60.0) -> None:
         await until(lambda: all(self.ending(each) for each in request_ids), ceiling_s=ceiling_s)
 
     def messages(self, kind: type[Any]) -> list[Any]:

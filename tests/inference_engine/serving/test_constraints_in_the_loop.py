@@ -99,6 +99,7 @@ def test_an_error_refuses_with_its_own_code_message_and_param() -> None:
         assert (broken.code, broken.message) == (Code.INTERNAL_ERROR, "")
         session.wait_finished("good")
         assert isinstance(session.ending("good"), Finished)
+        under_test.wait_idle()
         assert under_test.loop.progress().stats.num_refused == 2
 
 
@@ -109,6 +110,7 @@ def test_an_abort_reaches_what_is_being_compiled() -> None:
         session.send(constrained(attempt=1), Abort(request_id="r", attempt=0))
         other.send(Abort(request_id="r", attempt=1), Ping(nonce=1))
         other.wait_for(lambda messages: messages, "the pong")
+        under_test.wait_idle()
         assert under_test.loop.progress().num_compiling == 1
         session.send(Abort(request_id="r", attempt=1))
         assert refused(session).code is Code.CLIENT_GONE

@@ -91,6 +91,8 @@ def test_one_batch_a_step_and_session_carries_all_its_deltas() -> None:
         assert session.steps == [1, 2]
         other.wait_for(lambda _: len(other.steps) >= 2, "two steps were sent")
         assert [type(m) for m in other.messages] == [Accepted, Delta, Delta]
+        wait_until(lambda: under_test.num_wakes == 2, "one wake a step")
+        wait_until(lambda: gate.num_begun == 3, "the third step began")
         assert under_test.num_wakes == 2
 
 
@@ -109,6 +111,7 @@ def test_a_duplicate_is_refused_while_it_runs_and_after_it_has_ended() -> None:
         late.wait_finished("r")
         for refused in (other.ending("r"), late.ending("r")):
             assert refused is not None and refused.code is Code.DUPLICATE_REQUEST
+        under_test.wait_idle()
         assert under_test.loop.progress().stats.num_refused == 2
         assert len(session.tokens("r")) == 2
 
