@@ -133,9 +133,7 @@ def test_a_runner_that_fails_again_and_again_is_given_up_and_its_requests_hear_o
     under_test.wait_idle()
     session.send(generate("s"))
     session.wait_finished("s")
-    session.send(
-        generate("t")
-    )  # the first failure took one step or two, by what was in flight
+    session.send(generate("t"))  # the first failure took one step or two, by what was in flight
     wait_until(lambda: bool(under_test.deaths), "the loop gives up", CEILING_S)
     assert "the runner failed" in str(under_test.deaths[0])
     under_test.stop()
