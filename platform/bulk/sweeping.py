@@ -6,9 +6,10 @@ from django.utils import timezone
 
 from bulk.announcing import announce_finish, announce_validation
 from bulk.batches.charging import close_charges, keys_of, missing_charges, uncharged_batches
+from bulk.batches.selectors import due_to_end
 from bulk.execution.dispatching import dispatch
 from bulk.execution.event_loop import loop_thread
-from bulk.models import Batch, BatchStatus, Chunk
+from bulk.models import Batch, BatchStatus
 from quotas.reservations import settle
 from tenants.shards import blocking_redis
 
@@ -31,15 +32,8 @@ def announce_again() -> None:
     for batch in Batch.objects.filter(is_free, status=BatchStatus.VALIDATING):
         announce = announce_finish if batch.expires_at <= timezone.now() else announce_validation
         announce(batch.pk)
-    for batch_pk in Batch.objects.filter(is_free, _may_end()).values_list("pk", flat=True):
+    for batch_pk in due_to_end().filter(is_free).values_list("pk", flat=True):
         announce_finish(batch_pk)
-
-
-def _may_end() -> Q:
-    is_ending = Q(status__in=(BatchStatus.FINALIZING, BatchStatus.CANCELLING))
-    unfinished = Chunk.objects.filter(is_done=False).values("batch_id")
-    is_through = ~Q(pk__in=unfinished) | Q(expires_at__lte=timezone.now())
-    return is_ending | Q(status=BatchStatus.IN_PROGRESS) & is_through
 
 
 def settle_again() -> None:

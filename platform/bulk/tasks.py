@@ -5,16 +5,18 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_process_shutdown
+from django.db.models import QuerySet
 
 from bulk.announcing import FINISH, RUN_CHUNK, VALIDATE, announce_finish
 from bulk.batches.finishing import finish_batch
+from bulk.batches.selectors import due_to_end
 from bulk.batches.validation import validate_batch
 from bulk.execution.chunk_run import run_chunk
 from bulk.execution.dispatching import dispatch
 from bulk.execution.event_loop import loop_thread, stop_loop_thread
 from bulk.execution.worker_pulse import WorkerPulse
 from bulk.files.services import purge_files
-from bulk.models import Chunk
+from bulk.models import Batch
 from bulk.sweeping import sweep
 from control_plane.celery import app
 
@@ -25,6 +27,7 @@ app.steps["consumer"].add(WorkerPulse)
 def validate(batch_pk: int) -> None:
     if validate_batch(batch_pk):
         dispatch()
+    _announce_ends(due_to_end().filter(pk=batch_pk))
 
 
 @shared_task(name=RUN_CHUNK)
@@ -33,15 +36,13 @@ def run(chunk_pk: int) -> None:
     running = worker.start(run_chunk(worker.services, worker.keeper, chunk_pk, is_half_done.set))
     is_half_done.wait()
     dispatch()
-    is_done = running.result()
+    running.result()
     dispatch()
-    if is_done:
-        _finish_after(chunk_pk)
+    _announce_ends(due_to_end().filter(chunks=chunk_pk))
 
 
-def _finish_after(chunk_pk: int) -> None:
-    batch_pk = Chunk.objects.filter(pk=chunk_pk).values_list("batch_id", flat=True).first()
-    if batch_pk is not None and not Chunk.objects.filter(batch_id=batch_pk, is_done=False).exists():
+def _announce_ends(batches: "QuerySet[Batch]") -> None:
+    for batch_pk in batches.values_list("pk", flat=True):
         announce_finish(batch_pk)
 
 

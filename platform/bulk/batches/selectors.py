@@ -1,8 +1,9 @@
 """Reads of batches. Another tenant's isn't there."""
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
-from bulk.models import OPEN, Batch
+from bulk.models import OPEN, Batch, BatchStatus, Chunk
 
 
 def batches_of(tenant_id: int) -> QuerySet[Batch]:
@@ -20,3 +21,11 @@ def find_batch(tenant_id: int, public_id: str) -> Batch | None:
 
 def num_open(tenant_id: int) -> int:
     return Batch.objects.filter(tenant_id=tenant_id, status__in=OPEN).count()
+
+
+def due_to_end() -> QuerySet[Batch]:
+    """Those whose end is all that is left to be done, or has been asked for."""
+    is_ending = Q(status__in=(BatchStatus.FINALIZING, BatchStatus.CANCELLING))
+    unfinished = Chunk.objects.filter(is_done=False).values("batch_id")
+    is_through = ~Q(pk__in=unfinished) | Q(expires_at__lte=timezone.now())
+    return Batch.objects.filter(is_ending | Q(status=BatchStatus.IN_PROGRESS) & is_through)

@@ -27,6 +27,7 @@ def validate_batch(batch_pk: int) -> bool:
     try:
         return _validate(hold)
     except HoldLost:
+        hold.give_up()
         log.info("validation_given_up", batch=batch_pk)
         return False
 

@@ -28,29 +28,29 @@ RENEWALS_A_LEASE = 3
 
 async def run_chunk(
     services: Services, keeper: Keeper, chunk_pk: int, when_half_done: Callable[[], None]
-) -> bool:
-    """Whether the chunk is done. Nothing happens if others are at it. `when_half_done` is called in any case,
-    at the end if not before. Raises StorageUnavailable."""
+) -> None:
+    """Nothing happens if others are at it. `when_half_done` is called in any case, at the end if not before.
+    Raises StorageUnavailable."""
     try:
         claim = await in_database(claim_chunk, chunk_pk)
         if claim is None:
-            return await in_database(close_chunk, chunk_pk)
-        return await _run_claim(services, keeper, claim, when_half_done)
+            await in_database(close_chunk, chunk_pk)
+        else:
+            await _run_claim(services, keeper, claim, when_half_done)
     finally:
         when_half_done()
 
 
 async def _run_claim(
     services: Services, keeper: Keeper, claim: Claim, when_half_done: Callable[[], None]
-) -> bool:
+) -> None:
     not_before: datetime | None = None
     try:
         path = await asyncio.to_thread(local_path, claim.input_file)
         runner = LineRunner(services, keeper, claim, path, time.monotonic() + BEGINS_WITHIN_S)
         not_before = await _run_lines(claim, runner, when_half_done)
     finally:
-        is_done = await in_database(end_claim, claim, not_before)
-    return is_done
+        await in_database(end_claim, claim, not_before)
 
 
 async def _run_lines(claim: Claim, runner: LineRunner, when_half_done: Callable[[], None]) -> datetime | None:

@@ -79,14 +79,12 @@ def renew_claim(claim: Claim) -> bool:
 
 
 @transaction.atomic
-def end_claim(claim: Claim, not_before: datetime | None) -> bool:
-    """Give back what wasn't finished. Whether the chunk is done."""
+def end_claim(claim: Claim, not_before: datetime | None) -> None:
+    """Give back what wasn't finished."""
     _mine(claim).update(state=LineState.WAITING, lease_until=None)
-    if close_chunk(claim.chunk_pk):
-        return True
-    if not Line.objects.filter(chunk_id=claim.chunk_pk, state=LineState.CLAIMED).exists():
+    is_claimed = Line.objects.filter(chunk_id=claim.chunk_pk, state=LineState.CLAIMED).exists()
+    if not close_chunk(claim.chunk_pk) and not is_claimed:
         Chunk.objects.filter(pk=claim.chunk_pk).update(taken_until=None, not_before=not_before)
-    return False
 
 
 def close_chunk(chunk_pk: int) -> bool:

@@ -32,6 +32,10 @@ class Hold:
         if not held.update(**fields):
             raise HoldLost
 
+    def give_up(self) -> None:
+        """Whatever the batch's status is now: whoever goes on with it need not wait until the lease ends."""
+        Batch.objects.filter(pk=self.batch_pk, held_fence=self.fence).update(held_until=None)
+
 
 def take_hold(batch_pk: int, status: BatchStatus) -> Hold | None:
     """None: it is in another state, or somebody is at it."""

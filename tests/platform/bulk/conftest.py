@@ -10,6 +10,7 @@ from api_keys.models import ApiKey
 from api_keys.services import create_key
 from batch_rows import new_batch, running_batch
 from bulk import announcing
+from bulk.execution import event_loop
 from bulk.models import Batch
 from tenants.models import Tenant
 from tenants.services import create_tenant
@@ -31,6 +32,14 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]
 
 
 @pytest.fixture
+def stopped_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The process's event loop for tasks waits for no engine, and ends with the test."""
+    monkeypatch.setattr(event_loop, "READY_CEILING_S", 0.0)
+    yield
+    event_loop.stop_loop_thread()
+
+
+@pytest.fixture
 def key(any_database: str) -> ApiKey:
     return key_of(create_tenant("Acme"))
 
@@ -41,7 +50,8 @@ def key_of(tenant: Tenant) -> ApiKey:
 
 @pytest.fixture
 def make_batch(any_database: str, settings: Any, tmp_path: Path, announced: Any) -> MakeBatch:
-    """make_batch(key, 250): validated, unless told otherwise."""
+    """make_batch(key, 250): validated, unless told otherwise. No lease ends before a test says so."""
+    settings.OCTAVO_BULK_LEASE_SECONDS = 600.0
     settings.STORAGES = {
         **settings.STORAGES,
         "files": {

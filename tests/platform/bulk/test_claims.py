@@ -45,7 +45,8 @@ def test_a_task_that_comes_twice_finds_nothing_to_do(key: ApiKey, make_batch: An
     claim = claimed(batch)
     assert claim_chunk(claim.chunk_pk) is None
     assert write_answers(answers(claim, "one")) == [True] * 10
-    assert end_claim(claim, None)
+    end_claim(claim, None)
+    assert batch.chunks.get().is_done
     assert claim_chunk(claim.chunk_pk) is None
 
 
@@ -80,7 +81,8 @@ def test_what_was_not_finished_is_given_back(key: ApiKey, make_batch: Any) -> No
     batch = make_batch(key, 10)
     claim = claimed(batch)
     write_answers(answers(claim, "one", slice(3)))
-    assert not end_claim(claim, None)
+    end_claim(claim, None)
+    assert not batch.chunks.get().is_done
     assert len(claimed(batch).lines) == 7
 
 

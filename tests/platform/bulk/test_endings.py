@@ -4,10 +4,12 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from api_keys.models import ApiKey
 from batch_rows import end_lines
+from bulk.batches import validation
 from bulk.batches.charging import AGAIN, missing_charges
 from bulk.batches.finishing import finish_batch
 from bulk.batches.retrying import retry_failed
@@ -91,6 +93,17 @@ def test_a_batch_cancelled_before_it_began_has_no_files(key: ApiKey, make_batch:
     batch = cancel_batch(make_batch(key, 2, is_valid=False))
     assert finish_batch(batch.pk)
     assert ended(batch) == ([], [])
+    assert batch.status == BatchStatus.CANCELLED
+
+
+def test_a_batch_cancelled_while_it_is_validated_ends_without_waiting_for_a_lease(
+    key: ApiKey, make_batch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = make_batch(key, 2, is_valid=False)
+    monkeypatch.setattr(validation, "drop_lines", lambda _: cancel_batch(batch))
+    assert not validate_batch(batch.pk)
+    assert finish_batch(batch.pk)
+    batch.refresh_from_db()
     assert batch.status == BatchStatus.CANCELLED
 
 

@@ -1,7 +1,6 @@
 """What a worker's death left unsettled is settled again, and then nothing is left of the batch's lines."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -10,7 +9,6 @@ from django.utils import timezone
 
 from api_keys.models import ApiKey
 from batch_rows import ended_batch
-from bulk.execution.event_loop import stop_loop_thread
 from bulk.models import Batch, Line, LineState
 from bulk.sweeping import settle_again
 from usage.ledger_writer import LedgerWriter
@@ -18,7 +16,7 @@ from usage.models import LedgerEntry
 
 
 @pytest.fixture
-def unsettled(store: redis.Redis, key_and_secret: tuple[ApiKey, str]) -> Iterator[Batch]:
+def unsettled(store: redis.Redis, key_and_secret: tuple[ApiKey, str], stopped_loop: None) -> Batch:
     """A batch of one answer whose worker died before it could settle."""
     key = key_and_secret[0]
     batch = ended_batch(key, LineState.ANSWERED)
@@ -37,8 +35,7 @@ def unsettled(store: redis.Redis, key_and_secret: tuple[ApiKey, str]) -> Iterato
     }
     Line.objects.filter(batch=batch).update(charge=json.dumps(row))
     Batch.objects.filter(pk=batch.pk).update(completed_at=timezone.now() - timedelta(minutes=1))
-    yield batch
-    stop_loop_thread()
+    return batch
 
 
 def test_a_lost_settlement_is_sent_once_and_the_lines_go(unsettled: Batch, store: redis.Redis) -> None:
