@@ -15,10 +15,12 @@ class Restrained(NamedTuple):
 
     decodes: list[Request]
     prefills: list[Request]
-    """The urgent ones."""
+    """The urgent ones, as `decodes` are."""
+    bulk_decodes: list[Request]
+    """These draft nothing: a draft is a token like any other."""
     bulk_prefills: list[Request]
     bulk_budget: int
-    """Of the latter, all together."""
+    """Of these prefills, all together."""
 
 
 class BulkRestraint:
@@ -34,11 +36,10 @@ class BulkRestraint:
             return None
         num_tokens = self._num_tokens if len(prompts) == len(prefills) else 1
         chosen = self._in_turn(bulk, (num_tokens + 1) // 2 if prompts else num_tokens)
-        if len(chosen) < len(bulk):
-            decodes = [request for request in decodes if request.class_rank < BULK] + chosen
         return Restrained(
-            decodes,
+            [request for request in decodes if request.class_rank < BULK],
             [request for request in prefills if request.class_rank < BULK],
+            chosen,
             prompts,
             num_tokens - len(chosen),
         )

@@ -48,13 +48,15 @@ class StepPlanner:
         if self._admit(prefills, budget):
             decodes, prefills = _still_running(decodes), _still_running(prefills)
         restrained = self._restraint.hold_back(decodes, prefills) if self._roster.running_bulk else None
+        bulk_decodes: list[Request] = []
         if restrained is not None:
-            decodes, prefills = restrained.decodes, restrained.prefills
+            decodes, prefills, bulk_decodes = restrained[:3]
         longer: list[ScheduledChunk] = []
         if not self._drafter.is_idle:
             decodes, longer = self._drafter.draft(decodes, step)
-            budget = min(budget, self._config.max_step_tokens - len(decodes) - num_tokens(longer))
-        chunks = schedule_decodes(decodes, step)
+            num_decodes = len(decodes) + len(bulk_decodes)
+            budget = min(budget, self._config.max_step_tokens - num_decodes - num_tokens(longer))
+        chunks = schedule_decodes(decodes + bulk_decodes, step)
         if restrained is not None:
             bulk_budget = min(budget, restrained.bulk_budget)
             longer += _schedule_all(restrained.bulk_prefills, step, bulk_budget)

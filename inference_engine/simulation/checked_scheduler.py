@@ -13,7 +13,7 @@ from inference_engine.scheduling.step_plan import RequestUpdate, StepPlan
 
 from .chain_model import Transcript
 from .paged_memory import PagedMemory
-from .plan_checks import check_apart, check_copies, check_plan
+from .plan_checks import check_apart, check_copies, check_plan, check_restraint
 from .step_cost import StepCost
 
 
@@ -106,6 +106,7 @@ class CheckedScheduler:
         return len(self.in_flight) <= self.config.lag
 
     def plan(self) -> StepPlan | None:
+        running = frozenset(self.scheduler.roster.running)
         plan = self.scheduler.plan()
         self._check()
         for expectation in self._expected.values():
@@ -115,6 +116,7 @@ class CheckedScheduler:
                 raise BrokenInvariant(f"nothing is planned for {list(self.scheduler.requests.values())}")
             return None
         check_plan(plan, self.config)
+        check_restraint(plan, self.config, running)
         for earlier in self.in_flight:
             check_apart(earlier, plan)
             check_copies(earlier, plan)

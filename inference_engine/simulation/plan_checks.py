@@ -1,8 +1,10 @@
 """What must be true of any step plan, alone and beside the one in flight."""
 
+from collections.abc import Container
+
 from inference_engine.contract.limits import BLOCK_SIZE
 from inference_engine.scheduling.integrity import BrokenInvariant
-from inference_engine.scheduling.request import RequestState
+from inference_engine.scheduling.request import BULK, RequestState
 from inference_engine.scheduling.scheduler import SchedulerConfig
 from inference_engine.scheduling.step_plan import PENDING_TOKEN, ScheduledChunk, StepPlan, num_tokens
 
@@ -55,6 +57,20 @@ def check_copies(earlier: StepPlan, later: StepPlan) -> None:
     for _, target in later.copies:
         if target in used:
             raise BrokenInvariant(f"block {target} is copied to and in use by step {earlier.step}")
+
+
+def check_restraint(plan: StepPlan, config: SchedulerConfig, running: Container[int]) -> None:
+    """Beside a decode that is more urgent bulk has its few tokens, drafts and all. `running`: the arrival
+    numbers of those that ran before the step, for one that comes back may have a single token to compute."""
+    num_bulk = num_tokens([chunk for chunk in plan.chunks if chunk.request.class_rank == BULK])
+    urgent = [chunk for chunk in plan.chunks if _is_urgent_decode(chunk) and chunk.request.arrival in running]
+    if urgent and num_bulk > config.bulk_tokens:
+        raise BrokenInvariant(f"step {plan.step}: {num_bulk} tokens of bulk beside {urgent[0]}")
+
+
+def _is_urgent_decode(chunk: ScheduledChunk) -> bool:
+    request, num_known = chunk.request, len(chunk.token_ids) - chunk.num_drafts
+    return request.class_rank < BULK and chunk.samples and num_known == 1 and not request.num_preemptions
 
 
 def _read(chunk: ScheduledChunk) -> list[int]:

@@ -49,6 +49,7 @@ def draw_config(draw: random.Random, lag: int, policy: str) -> SchedulerConfig:
         cache_secret=b"octavo",
         max_step_tokens=max_running + draw.randint(1, 100),
         prefill_budget=draw.randint(1, 48),
+        bulk_tokens=draw.choice((1, 2, 4, 16)),
         max_waiting=30,
         policy=policy,
         ageing_tokens=draw.choice((50, 500, 5_000)),

@@ -55,16 +55,15 @@ def test_beside_urgent_decodes_it_has_a_few_tokens_half_of_them_for_prompts() ->
     urgent, bulk, prompts = requests(STANDARD, 3), requests(BULK, 60), requests(BULK, 2)
     restrained = BulkRestraint(8).hold_back(urgent + bulk, prompts)
     assert restrained is not None
-    assert restrained.decodes[:3] == urgent
-    assert len(restrained.decodes) == 3 + 4
-    assert restrained[1:] == ([], prompts, 4)
+    assert len(restrained.bulk_decodes) == 4
+    assert restrained == (urgent, [], restrained.bulk_decodes, prompts, 4)
 
 
 def test_beside_an_urgent_prompt_it_has_one_token() -> None:
     urgent, prompt, bulk = requests(STANDARD, 3), requests(INTERACTIVE, 1), requests(BULK, 2)
-    assert BulkRestraint(8).hold_back(urgent, prompt + bulk) == (urgent, prompt, bulk, 1)
+    assert BulkRestraint(8).hold_back(urgent, prompt + bulk) == (urgent, prompt, [], bulk, 1)
     restrained = BulkRestraint(8).hold_back(urgent + bulk, prompt + bulk)
-    assert restrained == (urgent + bulk[:1], prompt, bulk, 0)
+    assert restrained == (urgent, prompt, bulk[:1], bulk, 0)
 
 
 def test_beside_an_urgent_prompt_alone_it_has_its_share() -> None:
@@ -77,7 +76,7 @@ def test_its_decodes_take_turns() -> None:
     for _ in range(5):
         restrained = restraint.hold_back(urgent + bulk, [])
         assert restrained is not None
-        seen += restrained.decodes[1:]
+        seen += restrained.bulk_decodes
     assert sorted(seen.count(request) for request in bulk) == [2] * 20
 
 

@@ -1,9 +1,13 @@
 import json
+import random
+from dataclasses import fields
 
 import pytest
 
 from inference_engine.scheduling import kv_tables, reclaim
 from inference_engine.scheduling.block_pool import BlockPool
+from inference_engine.scheduling.bulk_restraint import BulkRestraint, Restrained
+from inference_engine.scheduling.config import SchedulerConfig
 from inference_engine.scheduling.drafting import verified
 from inference_engine.scheduling.drafting.drafter import Drafter
 from inference_engine.scheduling.kv_tables import Found
@@ -11,7 +15,7 @@ from inference_engine.scheduling.policies import POLICIES
 from inference_engine.scheduling.prefix_index import PrefixIndex
 from inference_engine.scheduling.request import Request
 from inference_engine.scheduling.step_plan import ScheduledChunk
-from inference_engine.simulation.scheduler_driver import main
+from inference_engine.simulation.scheduler_driver import draw_config, main
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
@@ -28,6 +32,17 @@ def test_a_run_reports_no_broken_invariant_and_that_it_saw_something(capsys, pol
             assert int(figures[f"num_{name}"]) > 0, name
         assert int(figures["cached_prompt_tokens"]) > 0
         assert 0 < int(figures["num_accepted_tokens"]) < int(figures["num_drafted_tokens"])
+
+
+def test_every_setting_is_drawn_but_those_that_hold_the_world_still():
+    draw = random.Random(1)
+    configs = [draw_config(draw, lag, policy) for lag in (0, 1) for policy in POLICIES for _ in range(20)]
+    still = {
+        field.name
+        for field in fields(SchedulerConfig)
+        if all(getattr(one, field.name) == getattr(configs[0], field.name) for one in configs)
+    }
+    assert still == {"context_length", "vocab_size", "cache_secret", "max_waiting", "end_ids", "embeds"}
 
 
 def put_back_at_once(self: BlockPool, blocks: list[int]) -> int:
@@ -75,7 +90,16 @@ def draft_beyond_places(
         self._roster.running = running
 
 
-confirm_drafts, draft = verified._confirm, Drafter.draft
+def bulk_that_drafts(
+    self: BulkRestraint, decodes: list[Request], prefills: list[Request]
+) -> Restrained | None:
+    restrained = hold_back(self, decodes, prefills)
+    if restrained is None:
+        return None
+    return restrained._replace(decodes=restrained.decodes + restrained.bulk_decodes, bulk_decodes=[])
+
+
+confirm_drafts, draft, hold_back = verified._confirm, Drafter.draft, BulkRestraint.hold_back
 
 
 @pytest.mark.parametrize(
@@ -92,6 +116,8 @@ confirm_drafts, draft = verified._confirm, Drafter.draft
         (verified, "_confirm", confirm_wrong_drafts, "0"),
         (Drafter, "_room", draft_without_blocks, "0"),
         (Drafter, "draft", draft_beyond_places, "0"),
+        (BulkRestraint, "hold_back", lambda self, decodes, prefills: None, "0"),
+        (BulkRestraint, "hold_back", bulk_that_drafts, "0"),
     ],
 )
 def test_a_scheduler_with_a_bug_is_found_out(monkeypatch, capsys, owner, name, sabotage, lag):
