@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from daytime import where_it_is_noon
 from servers_of_tests import RedisServer, free_port, nicely, tied, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ from api_keys.services import create_key
 from tenants.services import create_tenant
 keys = {}
 for name in ("alice", "bob", "charlie"):
-    tenant = create_tenant(name=name, slug=name)
+    tenant = create_tenant(name=name, slug=name, time_zone=sys.argv[1])
     keys[name] = create_key(tenant, "test", scopes=["inference", "batch"])[1]
 print(json.dumps(keys))
 """
@@ -83,7 +84,11 @@ class Stack:
         """Redis, and a database with tenants alice, bob and charlie, each with a key."""
         self.redis.start()
         done = subprocess.run(
-            [sys.executable, "-c", PREPARE], env=self.environment, cwd=ROOT, capture_output=True, timeout=120
+            [sys.executable, "-c", PREPARE, where_it_is_noon()],
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr.decode()
         self.keys = json.loads(done.stdout.splitlines()[-1])

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import redis
 
+from daytime import where_it_is_noon
 from inference_engine.contract.events import Stats
 from inference_engine.contract.registry import decode_record, record_key
 from octavo_stack import ROOT, Stack
@@ -44,10 +45,10 @@ call_command("migrate", verbosity=0, interactive=False, stdout=sys.stderr)
 from api_keys.services import create_key
 from quotas.services import set_limit
 from tenants.services import create_tenant
-limits, scopes, bursts, model = map(json.loads, sys.argv[1:])
+limits, scopes, bursts, model, zone = map(json.loads, sys.argv[1:])
 made = {}
 for name, kinds in limits.items():
-    tenant = create_tenant(name=name, slug=name)
+    tenant = create_tenant(name=name, slug=name, time_zone=zone)
     key, secret = create_key(tenant, "chaos")
     where = {"key": {"key": key}, "model": {"model": model}}.get(scopes.get(name), {})
     for kind, value in kinds.items():
@@ -78,7 +79,7 @@ class World(Stack):
             self.postgres.start()
             self.environment["DATABASE_URL"] = self.postgres.url
         self.redis.start()
-        arguments = [json.dumps(each) for each in (LIMITS, SCOPES, BURSTS, self.model)]
+        arguments = [json.dumps(each) for each in (LIMITS, SCOPES, BURSTS, self.model, where_it_is_noon())]
         done = subprocess.run(
             [sys.executable, "-c", PREPARE, *arguments],
             env=self.environment,

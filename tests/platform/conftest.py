@@ -20,6 +20,7 @@ from api_keys.models import ApiKey
 from api_keys.principal import Principal
 from api_keys.services import create_key
 from control_plane.env import database
+from daytime import where_it_is_noon
 from quotas import budget_loading
 from quotas.store import close_async_redis
 from stand_ins.scripted_engine import ScriptedEngine
@@ -49,7 +50,7 @@ async def loop_store(store: redis.Redis) -> AsyncIterator[redis.Redis]:
 
 @pytest.fixture
 def tenant(transactional_db: None) -> Tenant:
-    return create_tenant("Acme")
+    return create_tenant("Acme", time_zone=where_it_is_noon())
 
 
 @pytest.fixture

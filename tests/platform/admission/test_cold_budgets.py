@@ -14,6 +14,7 @@ from admission.gate import gate
 from admission.settlement import finish_settlements
 from api_keys.authentication import authenticate, cache
 from api_keys.services import create_key
+from daytime import where_it_is_noon
 from inference_engine.contract.codes import Code
 from quotas import budget_loading
 from quotas.leases import lease_keeper
@@ -33,7 +34,7 @@ BUDGET = 1000
 @pytest.fixture
 async def header(any_database: str, server: RedisServer, in_thread: InThread) -> str:
     def make() -> str:
-        tenant = create_tenant("Acme")
+        tenant = create_tenant("Acme", time_zone=where_it_is_noon())
         key, plaintext = create_key(tenant, "k")
         set_limit(tenant, "tokens_per_month", BUDGET)
         set_limit(tenant, "tokens_per_day", BUDGET, key=key)
