@@ -26,10 +26,10 @@ TOO_COMPLEX = (
 
 
 def main(source: TextIO, target: TextIO) -> None:
-    os.nice(NICENESS)
     opening = json.loads(source.readline())
     tokenizer_json = opening.pop("tokenizer_json").encode()
     vocabulary = load_vocabulary(tokenizer_json, **opening)
+    os.nice(NICENESS)  # from here on: an engine that starts waits for what is above
     _answer(target, None)
     for line in source:
         _answer(target, _try_in_child(json.loads(line)["grammar"], vocabulary))

@@ -15,8 +15,10 @@ from .errors import ConstraintError
 from .vocabulary import Vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60.0
+"""A second on a quiet machine; beside others that compute, many."""
 ANSWER_SECONDS = 10.0
-"""Silent for longer, it is dead: a trial ends by itself long before, and a start takes about two."""
+"""Silent for longer, it is dead: a trial ends by itself long before."""
 
 
 class TrialLost(ConstraintError):
@@ -46,7 +48,7 @@ class TrialProcess:
             "vocab_size": self._vocabulary.size,
             "end_ids": sorted(self._vocabulary.end_ids),
         }
-        self._ask(opening)
+        self._ask(opening, START_SECONDS)
 
     def check(self, grammar: str) -> None:
         """Blocks for at most TRIAL_SECONDS, and the start where one is due. Raises ConstraintError."""
@@ -74,13 +76,13 @@ class TrialProcess:
                     stream.close()
         self._process = None
 
-    def _ask(self, question: dict[str, Any]) -> str | None:
+    def _ask(self, question: dict[str, Any], ceiling_s: float = ANSWER_SECONDS) -> str | None:
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(json.dumps(question) + "\n")
             process.stdin.flush()
-            is_there = select.select([process.stdout], [], [], ANSWER_SECONDS)[0]
+            is_there = select.select([process.stdout], [], [], ceiling_s)[0]
             answer = process.stdout.readline() if is_there else ""
         except OSError:
             answer = ""

@@ -121,7 +121,7 @@ class EngineProcess:
             watcher = asyncio.create_task(watch(loop.progress, self._shutdown, self._settings.stall_s))
             await self._shutdown.requested.wait()
             registration.drain()
-            await self._drain(loop)
+            await self._drain(loop, server)
             watcher.cancel()
             await self._leave(loop, server)
 
@@ -152,12 +152,12 @@ class EngineProcess:
         last_resort.daemon = True
         last_resort.start()
 
-    async def _drain(self, loop: EngineLoop) -> None:
-        """Until nothing runs, the deadline, or a second wish to end."""
+    async def _drain(self, loop: EngineLoop, server: SessionServer) -> None:
+        """Until nothing runs and all is told, the deadline, or a second wish to end."""
         log.info("draining", seconds=self._shutdown.drain_s, num_running=loop.progress().stats.num_running)
         loop.inbox.put(StartDraining())
         ends_at = self._aio.time() + self._shutdown.drain_s
-        while _is_busy(loop.progress()) and self._aio.time() < ends_at:
+        while (_is_busy(loop.progress()) or not server.is_flushed) and self._aio.time() < ends_at:
             if self._shutdown.at_once.is_set():
                 return
             await asyncio.sleep(_POLL_S)

@@ -93,9 +93,13 @@ class SessionServer:
             if session is not None:
                 session.wake()
 
+    @property
+    def is_flushed(self) -> bool:
+        """Whether every session has written what the loop had for it."""
+        return all(session.is_flushed for session in self._sessions.values())
+
     async def flush(self) -> None:
-        """Wait until every session has written what the loop had for it."""
-        await _until(lambda: all(session.is_flushed for session in self._sessions.values()))
+        await _until(lambda: self.is_flushed)
 
     async def stop(self) -> None:
         """End every stream; what came over them and still runs is aborted."""

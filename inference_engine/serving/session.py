@@ -115,7 +115,7 @@ class Session:
             await self._wake.wait()
             self._wake.clear()
             self._is_writing = True
-            while (frame := self._next_frame()) is not None:
+            while self._rejection is None and (frame := self._next_frame()) is not None:
                 await context.write(frame)
             self._is_writing = False
         last_word = Refused(request_id="", code=self._rejection.code, message=str(self._rejection))

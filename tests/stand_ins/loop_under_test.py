@@ -74,6 +74,12 @@ class StepGate:
         self.is_open = True
         self._permits.release(1000)
 
+    def shut(self) -> None:
+        """As at first, between steps."""
+        self.is_open = False
+        while self._permits.acquire(blocking=False):
+            pass
+
 
 class LoopUnderTest:
     def __init__(self, runner: Any = None, *, lag: int = 0, compiler: Any = None, **config: Any) -> None:

@@ -81,19 +81,19 @@ def test_an_end_id_ends_the_request_and_is_named_but_not_sent(lag: int) -> None:
 def test_one_batch_a_step_and_session_carries_all_its_deltas() -> None:
     gate = StepGate(fake_runner())
     with running(gate) as under_test:
-        session, other = under_test.session(), under_test.session()
+        first, session, other = (under_test.session() for _ in range(3))
+        first.send(generate("first", max_tokens=1))
+        wait_until(lambda: gate.num_begun == 1, "a step began")
         session.send(generate("a"), generate("b"))
         other.send(generate("c"))
-        wait_until(lambda: gate.num_begun == 1, "a step began")
-        gate.grant(2)
+        gate.grant(3)
         session.wait_for(lambda _: len(session.steps) >= 2, "two steps were sent")
         assert [type(m) for m in session.messages] == [Accepted, Accepted, Delta, Delta, Delta, Delta]
-        assert session.steps == [1, 2]
+        assert session.steps == [2, 3]
         other.wait_for(lambda _: len(other.steps) >= 2, "two steps were sent")
         assert [type(m) for m in other.messages] == [Accepted, Delta, Delta]
-        wait_until(lambda: under_test.num_wakes == 2, "one wake a step")
-        wait_until(lambda: gate.num_begun == 3, "the third step began")
-        assert under_test.num_wakes == 2
+        wait_until(lambda: gate.num_begun == 4, "the next step began")
+        assert under_test.num_wakes == 3
 
 
 def test_a_duplicate_is_refused_while_it_runs_and_after_it_has_ended() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 from redis.asyncio import Redis
@@ -108,6 +109,23 @@ async def test_the_drain_deadline_ends_streams_that_are_not_done(arguments: list
         assert gateway.ending("r") is None
 
 
+async def test_a_drain_waits_for_a_gateway_that_reads_late(arguments: list[str], address: str) -> None:
+    async with (
+        engine_process(*arguments, "--fake-step-ms", "0", address=address) as engine,
+        engine.gateway(reads=False) as gateway,
+        engine.gateway() as other,
+    ):
+        await gateway.send(generate("r", max_tokens=500, logprobs=20))  # more than a stream holds unread
+        await other.wait_for(lambda: other.stats.num_finished == 1)
+        engine.send_signal(signal.SIGTERM)
+        await engine.wait_event("draining")
+        assert not await changes_within(engine.lines, 2.5)
+        gateway.start_reading()
+        await gateway.wait_ended("r")
+        assert len(gateway.tokens("r")) == 500
+        assert await engine.wait_exit() == 0
+
+
 async def test_a_killed_engine_closes_its_streams_and_its_record_runs_out(
     arguments: list[str], address: str, redis: Redis, redis_url: str
 ) -> None:
@@ -150,7 +168,7 @@ def is_stopped(engine: EngineProcess) -> bool:
     return Path(f"/proc/{engine.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-async def changes_within(frames: list[object], seconds: float) -> bool:
+async def changes_within(frames: Sequence[object], seconds: float) -> bool:
     before = len(frames)
     try:
         await until(lambda: len(frames) != before, ceiling_s=seconds)
