@@ -4,6 +4,7 @@ import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 from django.conf import settings
@@ -16,6 +17,7 @@ from api_keys.scopes import Scope
 from api_keys.secrets_format import parse_authorization
 from api_keys.selectors import find_key, known_secret_of
 from inference_engine.contract.codes import Code
+from quotas.epochs import read_epoch
 from quotas.selectors import rules_for_key
 from tenants.errors import Denied, store_unavailable
 
@@ -40,26 +42,25 @@ async def authenticate(authorization: bytes | str | None, purpose: Scope = Scope
     presented = parse_authorization(authorization)
     if presented is None:
         raise _invalid_key()
-    cached = cache.get(presented.public_id) or await _look_up(presented.public_id)
-    if cached is None or not cached.secret.is_of(presented, timezone.now()):
-        raise _invalid_key()
-    return _usable(cached.principal, purpose)
+    return await principal_for(presented.public_id, purpose, presented.digest)
 
 
-async def principal_for(public_id: str, purpose: Scope) -> Principal:
-    """For work that a key asked for earlier. Raises Denied as authenticate does."""
-    cached = cache.get(public_id) or await _look_up(public_id)
+async def principal_for(public_id: str, purpose: Scope, proof: bytes | None = None) -> Principal:
+    """Also for work that a key asked for earlier, without `proof`. Raises Denied as authenticate does."""
+    cached = cache.get(public_id)
     if cached is None:
-        raise _invalid_key()
-    return _usable(cached.principal, purpose)
+        return _usable(await _look_up(public_id), purpose, proof)
+    try:
+        return _usable(cached, purpose, proof)
+    except Denied:  # by what was cached; since then the key may have been rotated, prolonged or given more
+        if not await _has_changed(cached.principal):
+            raise
+    return _usable(await _shared_load(public_id), purpose, proof)
 
 
 async def reload_principal(principal: Principal) -> Principal:
     """What the database says now, for a principal found to be stale. Raises Denied as authenticate does."""
-    cached = await _shared_load(principal.key_id)
-    if cached is None:
-        raise _invalid_key()
-    return _usable(cached.principal, principal.purpose)
+    return _usable(await _shared_load(principal.key_id), principal.purpose, principal.proof)
 
 
 def is_current(principal: Principal) -> bool:
@@ -71,12 +72,30 @@ def forget_principals() -> None:
     cache.forget_all()
 
 
-def _usable(principal: Principal, purpose: Scope) -> Principal:
-    if principal.expires_at is not None and principal.expires_at <= timezone.now():
+def _usable(cached: CachedKey | None, purpose: Scope, proof: bytes | None) -> Principal:
+    """Raises Denied."""
+    if cached is None:
+        raise _invalid_key()
+    principal, now = cached.principal, timezone.now()
+    if principal.expires_at is not None and principal.expires_at <= now:
+        raise _invalid_key()
+    if proof is not None and not cached.secret.is_known(proof, now):
         raise _invalid_key()
     if purpose.value not in principal.scopes:
         raise Denied(Code.INSUFFICIENT_PERMISSIONS, f"This API key is not for {_PURPOSES[purpose]}.")
-    return principal if purpose is principal.purpose else replace(principal, purpose=purpose)
+    return replace(principal, purpose=purpose, proof=proof, expires_at=_end(cached, proof))
+
+
+def _end(cached: CachedKey, proof: bytes | None) -> datetime | None:
+    """Of the key, or of the grace of a secret that it had."""
+    ends = (cached.principal.expires_at, None if proof is None else cached.secret.ends_at(proof))
+    return min((end for end in ends if end is not None), default=None)
+
+
+async def _has_changed(principal: Principal) -> bool:
+    """Whether its policy may be another by now. Raises STORE_UNAVAILABLE."""
+    epoch = await read_epoch(principal.tenant_id)
+    return epoch is None or epoch > principal.policy_epoch
 
 
 async def _look_up(public_id: str) -> CachedKey | None:

@@ -41,6 +41,8 @@ class Principal:
     scopes: frozenset[str] = frozenset({Scope.INFERENCE.value})
     purpose: Scope = Scope.INFERENCE
     """What it was authenticated for."""
+    proof: bytes | None = field(default=None, repr=False)
+    """The digest of the secret that was presented; None: nobody presented one, as for a batch's lines."""
     generation: int = 0
     """Of the cache it was loaded into; another one now means that what was known may be out of date."""
 

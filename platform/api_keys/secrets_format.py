@@ -29,13 +29,17 @@ class KnownSecret(NamedTuple):
     previous_digest: bytes | None = None
     previous_until: datetime | None = None
 
-    def is_of(self, presented: PresentedKey, now: datetime) -> bool:
+    def is_known(self, digest: bytes, now: datetime) -> bool:
         """Compared in constant time."""
-        if hmac.compare_digest(self.digest, presented.digest):
+        if hmac.compare_digest(self.digest, digest):
             return True
         if self.previous_digest is None or self.previous_until is None or self.previous_until <= now:
             return False
-        return hmac.compare_digest(self.previous_digest, presented.digest)
+        return hmac.compare_digest(self.previous_digest, digest)
+
+    def ends_at(self, digest: bytes) -> datetime | None:
+        """Of a known one; None: it is the present one."""
+        return None if hmac.compare_digest(self.digest, digest) else self.previous_until
 
 
 class NewKey(NamedTuple):

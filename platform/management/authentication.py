@@ -37,6 +37,6 @@ def usable_key(header: str) -> ApiKey:
     key = None if presented is None else find_key(presented.public_id)
     if presented is None or key is None or not key.is_usable:
         raise AuthenticationFailed("Incorrect API key provided.")
-    if not known_secret_of(key).is_of(presented, timezone.now()):
+    if not known_secret_of(key).is_known(presented.digest, timezone.now()):
         raise AuthenticationFailed("Incorrect API key provided.")
     return key

@@ -41,19 +41,25 @@ async def new_ticket(principal: Principal) -> Ticket:
         message = f"At most {MAX_A_MINUTE} tickets a minute are given to one API key."
         raise Denied(Code.RATE_LIMIT_EXCEEDED, message, retry_after_s=60.0 - now % 60)
     async with closed_when_unreachable():
-        await async_redis().set(_name(secret), principal.key_id, ex=LIFE_S)
+        await async_redis().set(_name(secret), _drawn_with(principal), ex=LIFE_S)
     return Ticket(secret, now + LIFE_S)
 
 
 async def redeemed(secret: str) -> Principal:
     """Once. Raises Denied: INVALID_API_KEY, STORE_UNAVAILABLE."""
-    key_id = None
+    drawn_with = None
     if 0 < len(secret) <= MAX_TICKET_CHARS:
         async with closed_when_unreachable():
-            key_id = cast("bytes | None", await async_redis().getdel(_name(secret)))
-    if key_id is None:
+            drawn_with = cast("bytes | None", await async_redis().getdel(_name(secret)))
+    if drawn_with is None:
         raise Denied(Code.INVALID_API_KEY, "This ticket was used, has expired or never was one.")
-    return await principal_for(key_id.decode(), Scope.INFERENCE)
+    key_id, _, proof = drawn_with.decode().partition(":")
+    return await principal_for(key_id, Scope.INFERENCE, bytes.fromhex(proof) or None)
+
+
+def _drawn_with(principal: Principal) -> str:
+    """A rotation of the key ends what its secret until then began."""
+    return f"{principal.key_id}:{(principal.proof or b'').hex()}"
 
 
 def _name(secret: str) -> str:

@@ -97,14 +97,14 @@ class SocketWatch:
         self._close_old_and_stuck(time.monotonic())
         sockets = list(self._sockets)
         epochs = await read_epochs({socket.principal.tenant_id for socket in sockets})
-        present: dict[str, Principal | Denied] = {}
+        present: dict[tuple[str, bytes | None], Principal | Denied] = {}
         for socket in sockets:
             if not _may_be_out_of_date(socket.principal, epochs[socket.principal.tenant_id]):
                 continue
-            key_id = socket.principal.key_id
-            if key_id not in present:
-                present[key_id] = await _confirmed(socket.principal)
-            self._heed(socket, present[key_id])
+            presented = socket.principal.key_id, socket.principal.proof
+            if presented not in present:
+                present[presented] = await _confirmed(socket.principal)
+            self._heed(socket, present[presented])
 
     def _heed(self, socket: WatchedSocket, present: Principal | Denied) -> None:
         try:

@@ -12,7 +12,8 @@ from django.utils import timezone
 from api_keys import authentication
 from api_keys.authentication import authenticate, reload_principal
 from api_keys.models import ApiKey
-from api_keys.services import create_key, revoke_key, update_key
+from api_keys.scopes import Scope
+from api_keys.services import create_key, revoke_key, rotate_key, update_key
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import ServiceClass
 from quotas.services import set_limit
@@ -149,6 +150,61 @@ async def test_a_revoked_key_is_refused_when_it_is_loaded_again(
         await reload_principal(principal)
     assert caught.value.code is Code.INVALID_API_KEY
     await refusal(f"Bearer {plaintext}")
+
+
+async def test_a_rotation_is_in_force_on_the_next_request_with_either_secret(
+    key_and_secret: KeyAndSecret, in_thread: InThread
+) -> None:
+    key, old = key_and_secret
+    principal = await authenticate(f"Bearer {old}")
+    _, new = await in_thread(rotate_key, key)
+    assert (await authenticate(f"Bearer {new}")).key_id == key.public_id
+    assert (await refusal(f"Bearer {old}")).code is Code.INVALID_API_KEY
+    with pytest.raises(Denied) as caught:
+        await reload_principal(principal)
+    assert caught.value.code is Code.INVALID_API_KEY
+
+
+async def test_a_secret_in_grace_is_good_until_the_grace_ends(
+    key_and_secret: KeyAndSecret, in_thread: InThread
+) -> None:
+    key, old = key_and_secret
+    principal = await authenticate(f"Bearer {old}")
+    _, new = await in_thread(rotate_key, key, grace=timedelta(hours=1))
+    assert (await authenticate(f"Bearer {new}")).expires_at is None
+    in_grace = await reload_principal(principal)
+    assert in_grace.expires_at is not None
+    assert in_grace == await authenticate(f"Bearer {old}")
+    await in_thread(rotate_key, key)
+    with pytest.raises(Denied):
+        await reload_principal(in_grace)
+
+
+async def test_what_an_older_policy_refuses_is_looked_up_again(
+    key_and_secret: KeyAndSecret, in_thread: InThread, lookups: list[str]
+) -> None:
+    key, plaintext = key_and_secret
+    header = f"Bearer {plaintext}"
+    with pytest.raises(Denied):
+        await authenticate(header, Scope.BATCH)
+    await in_thread(update_key, key, scopes=["inference", "batch"])
+    assert (await authenticate(header, Scope.BATCH)).purpose is Scope.BATCH
+    await in_thread(update_key, key, expires_at=timezone.now() - timedelta(days=1))
+    with pytest.raises(Denied):
+        await reload_principal(await authenticate(header))
+    await in_thread(update_key, key, expires_at=None)
+    assert await authenticate(header)
+
+
+async def test_guesses_at_a_known_keys_secret_do_not_reach_the_database(
+    key_and_secret: KeyAndSecret, in_thread: InThread, lookups: list[str]
+) -> None:
+    key, plaintext = key_and_secret
+    await in_thread(update_key, key, name="renamed")
+    assert await authenticate(f"Bearer {plaintext}")
+    for digit in "0123":
+        await refusal(f"Bearer octavo_{key.public_id}_" + digit * 64)
+    assert lookups == [key.public_id]
 
 
 async def test_without_a_database_known_keys_are_served_and_others_get_503(

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 import redis
 
+from api_keys.authentication import authenticate
 from api_keys.models import ApiKey
 from api_keys.principal import Principal
-from api_keys.services import revoke_key
+from api_keys.services import revoke_key, rotate_key
 from gateway.live import tickets
 from gateway.live.handshake import PATH, PROTOCOL, TICKET_PREFIX, is_known_origin, opening_of
 from gateway.live.tickets import new_ticket, redeemed
@@ -85,4 +86,19 @@ async def test_a_ticket_of_a_revoked_key_opens_nothing(
     await in_thread(revoke_key, key_and_secret[0])
     with pytest.raises(Denied) as denied:
         await opening_of(scope(PROTOCOL, TICKET_PREFIX + ticket.secret))
+    assert denied.value.code is Code.INVALID_API_KEY
+
+
+async def test_a_ticket_drawn_with_a_rotated_secret_opens_nothing(
+    loop_store: redis.Redis, key_and_secret: tuple[ApiKey, str], in_thread: Any
+) -> None:
+    key, old = key_and_secret
+    of_old = await new_ticket(await authenticate(f"Bearer {old}"))
+    _, new = await in_thread(rotate_key, key)
+    of_new = await new_ticket(await authenticate(f"Bearer {new}"))
+    assert (
+        await opening_of(scope(PROTOCOL, TICKET_PREFIX + of_new.secret))
+    ).principal.key_id == key.public_id
+    with pytest.raises(Denied) as denied:
+        await opening_of(scope(PROTOCOL, TICKET_PREFIX + of_old.secret))
     assert denied.value.code is Code.INVALID_API_KEY

@@ -3,14 +3,16 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
 
+from api_keys.authentication import authenticate
 from api_keys.models import ApiKey
 from api_keys.principal import Principal
-from api_keys.services import revoke_key
+from api_keys.services import revoke_key, rotate_key
 from gateway.live import watch as watch_module
 from gateway.live.handshake import Opening
 from gateway.live.socket import LiveSocket
@@ -67,6 +69,22 @@ async def test_a_revoked_key_closes_its_sockets(
     await in_thread(revoke_key, key_and_secret[0])
     assert await closed_with(wire) == 4401
     assert '"code":"invalid_api_key"' in wire.sent[-2]["text"]
+
+
+async def test_a_rotated_secret_closes_its_sockets_and_no_others(
+    watch: SocketWatch, key_and_secret: tuple[ApiKey, str], in_thread: Any
+) -> None:
+    key, old = key_and_secret
+    _, wire_of_old = opened(watch, await authenticate(f"Bearer {old}"))
+    _, new = await in_thread(rotate_key, key, grace=timedelta(hours=1))
+    kept, wire_of_new = opened(watch, await authenticate(f"Bearer {new}"))
+    await in_thread(rotate_key, key, grace=timedelta(hours=1))
+    assert await closed_with(wire_of_old) == 4401
+    epoch = (await in_thread(Tenant.objects.get)).policy_epoch
+    async with asyncio.timeout(CEILING_S):
+        while kept.principal.policy_epoch != epoch:
+            await asyncio.sleep(0.01)
+    assert not wire_of_new.sent
 
 
 async def test_another_policy_is_taken_over_and_a_suspension_closes(
