@@ -1,4 +1,8 @@
-"""Session-wide fixtures: the real servers and the real model (the environment: isolated_environment.py)."""
+"""Session-wide fixtures: the real servers and the real model (the environment: isolated_environment.py).
+
+Property tests draw the same examples each time, however slow the machine; others, ten times as many:
+`pytest --hypothesis-profile=explore`.
+"""
 
 import fcntl
 import importlib.util
@@ -12,12 +16,19 @@ from typing import Any
 import pytest
 from django.core.management.commands.flush import Command as Flush
 from django.db import connections
+from hypothesis import HealthCheck, settings
 
 from audit.guards import install_guards, remove_guards
 from isolated_environment import HOME
 from operations.redis_server import find_redis_server
 from requirements_of_tests import require
 from servers_of_tests import PostgresCluster, RedisServer, find_postgres
+
+settings.register_profile(
+    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("same"), derandomize=False, max_examples=1000)
+settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -71,10 +71,8 @@ def test_what_is_left_is_exactly_what_the_rule_says(
     """Every id left is drawn at the middle of its own share, and no other at the ends. A share of top-p that
     falls on a boundary to the last bit is no test: a rounding decides it."""
     kept = kept_by_definition(levels, top_k, top_p, min_p)
-    if (
-        top_p is not None
-        and kept_by_definition(levels, top_k, top_p * Fraction(999_999, 10**6), min_p) != kept
-    ):
+    nearly = () if top_p is None else (top_p * Fraction(10**6 + step, 10**6) for step in (-1, 1))
+    if any(kept_by_definition(levels, top_k, share, min_p) != kept for share in nearly):
         return
     weights = [Fraction(2) ** levels[id_] for id_ in kept]
     total, before, middles = sum(weights), Fraction(0), []
