@@ -1,8 +1,9 @@
-"""Real servers that tests start for themselves: Redis on a unix socket, PostgreSQL on a loopback port."""
+"""Real servers that tests start for themselves: Redis and PostgreSQL, each on a unix socket of its own."""
 
 import contextlib
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -19,7 +20,7 @@ import redis
 from operations.child_process import die_with
 from operations.redis_server import redis_command
 
-START_CEILING_S = 30
+START_CEILING_S = 60
 
 
 def wait_until(question: Callable[[], bool], what: str, ceiling_s: float = START_CEILING_S) -> None:
@@ -32,9 +33,12 @@ def wait_until(question: Callable[[], bool], what: str, ceiling_s: float = START
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Below those that outgoing connections are given: one of them might take it before it is bound."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def nicely(nice: int, command: Sequence[str]) -> list[str]:
@@ -118,9 +122,8 @@ class PostgresCluster:
     def __init__(self, programs: Path, folder: Path, *, is_tied: bool = False) -> None:
         self._programs, self._folder, self._is_tied = programs, folder, is_tied
         self._user = _unprivileged_user() if os.geteuid() == 0 else None
-        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self.url = f"postgres://octavo@127.0.0.1:{self._port}/postgres"
+        self.url = f"postgres://octavo@/postgres?host={folder}"
 
     def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -144,9 +147,8 @@ class PostgresCluster:
 
     def serve(self) -> None:
         """Also again, after `kill`."""
-        data = self._folder / "data"
-        serve = [self._programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(self._port)]
-        options = ["-k", self._folder, "-c", "fsync=off", "-c", "max_connections=60"]
+        serve = [self._programs / "postgres", "-D", self._folder / "data", "-h", "", "-k", self._folder]
+        options = ["-c", "fsync=off", "-c", "max_connections=60"]
         self._process = subprocess.Popen(
             [*serve, *options],
             user=self._user,

@@ -7,7 +7,6 @@ second, expires.
 import asyncio
 import contextlib
 import signal
-import time
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -22,8 +21,9 @@ from inference_engine.contract.registry import (
 from operations.child_process import ChildProcess
 
 LOOK_EVERY_S = 0.5
-LOST_AFTER_S = 2.0
-"""Without a record, which itself outlives the last heartbeat by three seconds."""
+LOST_AFTER_LOOKS = 4
+"""In a row without a record, which itself outlives the last heartbeat by three seconds. Counted in looks, not
+by the clock: after a stall of the whole machine the record has run out, and an engine may need a moment."""
 
 
 class EngineWatch:
@@ -35,7 +35,7 @@ class EngineWatch:
         self._redis = redis
         self._engine = engine
         self._ready_pid: int | None = None
-        self._seen_at = 0.0
+        self._num_missed = 0
 
     @property
     def is_ready(self) -> bool:
@@ -45,7 +45,7 @@ class EngineWatch:
         while True:
             with contextlib.suppress(RedisError, OSError):
                 self.record = await self._find_record()
-                self._judge(time.monotonic())
+                self._judge()
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _find_record(self) -> ReplicaRecord | None:
@@ -54,13 +54,15 @@ class EngineWatch:
         records = [decode_record(_bytes(data)) for data in encoded if data is not None]
         return next((record for record in records if record.pid == self._engine.pid), None)
 
-    def _judge(self, now: float) -> None:
+    def _judge(self) -> None:
         """Only a process that has been ready is judged: loading a model may rightly take its time."""
         pid = self._engine.pid
         if self.record is not None:
-            self._seen_at = now
+            self._num_missed = 0
             self._ready_pid = pid if self.is_ready else self._ready_pid
-        elif pid is not None and pid == self._ready_pid and now - self._seen_at > LOST_AFTER_S:
+            return
+        self._num_missed += 1
+        if pid is not None and pid == self._ready_pid and self._num_missed > LOST_AFTER_LOOKS:
             self._engine.signal(signal.SIGKILL)
             self._ready_pid = None
             self.num_kills += 1

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-import time
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from inference_engine.contract.registry import (
 from inference_engine.contract.wire import PROTOCOL_VERSION
 from operations.child_process import ChildProcess
 from operations.children import ChildSpec
-from operations.engine_watch import LOOK_EVERY_S, LOST_AFTER_S, EngineWatch
+from operations.engine_watch import LOST_AFTER_LOOKS, EngineWatch
 from servers_of_tests import RedisServer
 
 
@@ -35,8 +35,16 @@ class World:
         on_death = lambda name, status: self.deaths.append(status)  # noqa: E731
         self.engine = ChildProcess(ChildSpec("engine", command), dict(os.environ), logs, on_death)
         self.watch = EngineWatch(redis, self.engine)
+        self.num_looks = 0
+        find = self.watch._find_record
 
-    async def publish(self, state: ReplicaState, ttl_ms: int = 60_000) -> None:
+        async def counted() -> ReplicaRecord | None:
+            self.num_looks += 1
+            return await find()
+
+        self.watch._find_record = counted  # type: ignore[method-assign]
+
+    async def publish(self, state: ReplicaState) -> None:
         record = ReplicaRecord(
             replica_id="one",
             boot_id="b",
@@ -46,8 +54,12 @@ class World:
             protocol_version=PROTOCOL_VERSION,
             pid=self.engine.pid or 0,
         )
-        await self.redis.set(record_key("one"), encode_record(record), px=ttl_ms)
+        await self.redis.set(record_key("one"), encode_record(record))
         await self.redis.sadd(REPLICA_SET_KEY, "one")
+
+    async def forget(self) -> None:
+        """As when the record runs out."""
+        await self.redis.delete(record_key("one"))
 
     async def until(self, question: Callable[[], object]) -> None:
         async with asyncio.timeout(30):
@@ -70,8 +82,9 @@ async def world(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[Worl
 
 async def test_a_ready_engine_whose_record_expires_is_killed_and_started_again(world: World) -> None:
     first = world.engine.pid
-    await world.publish(ReplicaState.READY, ttl_ms=1500)
+    await world.publish(ReplicaState.READY)
     await world.until(lambda: world.watch.is_ready)
+    await world.forget()
     await world.until(lambda: world.deaths)
     assert world.deaths == [-signal.SIGKILL]
     assert world.watch.num_kills == 1
@@ -81,12 +94,26 @@ async def test_a_ready_engine_whose_record_expires_is_killed_and_started_again(w
 
 
 async def test_an_engine_that_still_loads_is_left_alone(world: World) -> None:
-    await world.publish(ReplicaState.STARTING, ttl_ms=1500)
+    await world.publish(ReplicaState.STARTING)
     await world.until(lambda: world.watch.record is not None)
+    await world.forget()
     await world.until(lambda: world.watch.record is None)
-    gone_at = time.monotonic()
-    await world.until(lambda: time.monotonic() - gone_at > LOST_AFTER_S + 2 * LOOK_EVERY_S)
+    looked = world.num_looks
+    await world.until(lambda: world.num_looks > looked + LOST_AFTER_LOOKS + 2)
     assert world.deaths == []
+
+
+async def test_a_stall_of_the_whole_machine_kills_no_engine(world: World) -> None:
+    await world.publish(ReplicaState.READY)
+    await world.until(lambda: world.watch.is_ready)
+    await world.forget()
+    looked = world.num_looks
+    threading.Event().wait(2.5)  # nothing on this event loop goes on
+    await world.until(lambda: world.num_looks > looked)
+    await world.publish(ReplicaState.READY)
+    looked = world.num_looks
+    await world.until(lambda: world.num_looks > looked + 1)
+    assert world.watch.is_ready and world.deaths == []
 
 
 async def test_another_process_s_record_is_not_taken_for_the_engine_s(world: World) -> None:
