@@ -1,7 +1,7 @@
 """Settling in the background: the handler that ended, or was cancelled, never waits for it.
 
-Redis may answer up to two seconds before its file is safe, so what was settled lately is kept and sent again
-when Redis comes back as a new run; the ledger takes each request id once.
+Redis may answer up to two seconds before its file is safe, so what was settled lately, or is about to be, is
+kept and sent again when Redis comes back as a new run; the ledger takes each request id once.
 """
 
 import asyncio
@@ -41,12 +41,15 @@ class Settler:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: dict[str, Settled] = {}
         self._recent: deque[Settled] = deque()
         self._recovery: asyncio.Task[None] | None = None
 
     def settle(self, reservation: Reservation, row: Mapping[str, str]) -> "asyncio.Task[None]":
         """In the background; the task is there to be watched, not to be awaited by a handler."""
-        return self._start(self._settle(reservation, row))
+        keys = reservation.keys
+        self._under_way[keys.request_id] = Settled(time.monotonic(), keys, row)
+        return self._start(self._settle(keys, row))
 
     def release(self, keys: ReservationKeys) -> None:
         self._start(_until_done(keys.request_id, lambda: release(keys)))
@@ -63,9 +66,10 @@ class Settler:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _settle(self, reservation: Reservation, row: Mapping[str, str]) -> None:
-        keys, run_before = reservation.keys, run_number()
+    async def _settle(self, keys: ReservationKeys, row: Mapping[str, str]) -> None:
+        run_before = run_number()
         await _until_done(keys.request_id, lambda: settle(keys, row))
+        del self._under_way[keys.request_id]
         self._keep(Settled(time.monotonic(), keys, row))
         if run_before != run_number():
             # The run changed while this was sent: the settlement may be among what was lost.
@@ -90,7 +94,8 @@ class Settler:
 
     async def _recover(self) -> None:
         since = time.monotonic() - KEPT_S
-        await asyncio.gather(*(_again(settled) for settled in self._recent if settled.at >= since))
+        known = [settled for settled in self._recent if settled.at >= since]
+        await asyncio.gather(*(_again(settled) for settled in (*self._under_way.values(), *known)))
         await _until_done("all leases", lease_keeper().renew)
 
 

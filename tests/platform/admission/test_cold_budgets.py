@@ -1,12 +1,13 @@
 """Budgets that Redis knows nothing of: counted from the ledger first, whoever else loads, settles or dies."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 import redis
 from django.db import connection
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from admission import settlement
 from admission.facts import RequestFacts
@@ -16,8 +17,10 @@ from api_keys.authentication import authenticate, cache
 from api_keys.services import create_key
 from daytime import where_it_is_noon
 from inference_engine.contract.codes import Code
+from polling import until
 from quotas import budget_loading
 from quotas.leases import lease_keeper
+from quotas.reservation_keys import ReservationKeys
 from quotas.services import set_limit
 from servers_of_tests import RedisServer
 from tenants.errors import Denied
@@ -148,6 +151,30 @@ async def test_a_new_run_that_forgot_everything_admits_nothing_before_it_was_tol
         admission.record(prompt_tokens=7, output_tokens=193)
         admission.finish(Ending.FINISHED)
     await finish_settlements(30)
+    assert budgets(server.url) == [(BUDGET, 0)] * 2
+    assert await in_thread(write_all, server.url) == BUDGET
+
+
+async def test_a_settlement_that_is_tried_again_counts_before_a_new_run_that_forgot_it_admits_anybody(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither held any more nor settled yet: only its settlement, waiting for its next try, knows of it."""
+    settle, failures = settlement.settle, [RedisConnectionError("away")]
+
+    async def at_second_try(keys: ReservationKeys, row: Mapping[str, str]) -> bool:
+        if failures:
+            raise failures.pop()
+        return await settle(keys, row)
+
+    monkeypatch.setattr(settlement, "settle", at_second_try)
+    monkeypatch.setattr(settlement, "FIRST_WAIT_S", 1.0)
+    await use(header, facts("last", max_tokens=193), 200)
+    await until(lambda: not failures)
+    with redis.Redis.from_url(server.url) as client:
+        client.flushall()
+    await asyncio.to_thread(server.stop)
+    await asyncio.to_thread(server.start)
+    assert await many(header, facts, range(100)) == 80
     assert budgets(server.url) == [(BUDGET, 0)] * 2
     assert await in_thread(write_all, server.url) == BUDGET
 
