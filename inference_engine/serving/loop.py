@@ -166,8 +166,10 @@ class EngineLoop:
             self._mail.post(session_id, observed)
 
     def _emit(self) -> None:
-        """Send, then publish: whoever sees that no work is left finds all mail in the outboxes."""
+        """Publish, send, publish the end of work: whoever has a message finds figures that know of it, and
+        whoever sees that no work is left finds all mail in the outboxes."""
         has_work = self._scheduler.has_work()
+        self._publish(has_work=True)
         outboxes = self._mail.send(self._num_steps, has_work)
         slow = [outbox.session_id for outbox in outboxes if outbox.is_over]
         for session_id in slow:  # loses its requests, not the others'
@@ -175,10 +177,14 @@ class EngineLoop:
         if slow:
             has_work = self._scheduler.has_work()
             outboxes += self._mail.send(self._num_steps, has_work)
-        num_compiling = len(self._desk.compilations)
-        self._progress = Progress(self._num_steps, has_work, self._stats(), num_compiling)
+        if slow or not has_work:
+            self._publish(has_work=has_work)
         if outboxes:
             self._listeners.wake(outboxes)
+
+    def _publish(self, *, has_work: bool) -> None:
+        num_compiling = len(self._desk.compilations)
+        self._progress = Progress(self._num_steps, has_work, self._stats(), num_compiling)
 
     def _stats(self) -> Stats:
         stats = self._scheduler.stats()

@@ -5,6 +5,8 @@ import pytest
 from inference_engine.contract.codes import Code, FinishReason
 from inference_engine.contract.events import Accepted, Delta, Finished, Pong, StepObserved
 from inference_engine.contract.requests import Observe, Ping, SetTenantShares, TenantShare
+from inference_engine.serving.mail import Mail
+from inference_engine.serving.outbox import Outbox
 from servers_of_tests import wait_until
 from stand_ins.loop_under_test import StepGate, fake_runner, generate, running
 from stand_ins.tiny_model import END_ID
@@ -152,6 +154,28 @@ def test_a_stalled_loop_has_work_and_its_step_stands_still() -> None:
         assert (progress.step, progress.has_work) == (0, True)
         gate.open()
         session.wait_finished("r", "s")
+
+
+def test_whoever_has_a_message_finds_figures_that_know_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a frame of its own, written meanwhile, would go back to the step before."""
+    send = Mail.send
+    found: list[tuple[int, int, int]] = []
+
+    with running() as under_test:
+
+        def send_and_look(mail: Mail, step: int, has_work: bool) -> list[Outbox]:
+            outboxes = send(mail, step, has_work)
+            progress = under_test.loop.progress()
+            found.append((step, progress.step, progress.stats.output_tokens))
+            assert progress.has_work or not outboxes
+            return outboxes
+
+        monkeypatch.setattr(Mail, "send", send_and_look)
+        session = under_test.session()
+        session.send(generate("r", max_tokens=3))
+        session.wait_finished("r")
+        under_test.wait_idle()
+        assert found[-3:] == [(1, 1, 1), (2, 2, 2), (3, 3, 3)]
 
 
 def test_an_observer_sees_every_nth_step_and_who_holds_the_blocks() -> None:
