@@ -15,9 +15,14 @@ from pathlib import Path
 from typing import Self
 
 from daytime import where_it_is_noon
+from engine_figures import engine_figures
+from inference_engine.contract.events import Stats
 from servers_of_tests import RedisServer, free_port, nicely, tied, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
+
+FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "2048", "--max-running", "64")
+"""A hundred tokens a second for each of 64 requests."""
 
 SetLimit = Callable[..., None]
 """(kind, value, *flags): as `manage.py set_limit` takes them, for one tenant."""
@@ -48,6 +53,8 @@ class Stack:
     keys: dict[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     port: int = 0
+    metrics_ports: dict[str, int] = field(default_factory=dict)
+    """Of engines."""
     nice: int = 0
     """Of what runs beside the engine. Where speeds are measured: as `make up` has it."""
     is_tied: bool = False
@@ -96,8 +103,16 @@ class Stack:
     def start_engine(self, *flags: str, name: str = "engine") -> None:
         address = f"unix:{self.home / name}.sock"
         common = ["--model-dir", str(self.model_dir), "--model-name", self.model, "--address", address]
-        module = ("-m", "inference_engine")
-        self._start_command(name, 0, *module, *common, "--replica-id", name, *flags)
+        common += ["--replica-id", name, "--metrics-port", str(self._metrics_port(name))]
+        self._start_command(name, 0, "-m", "inference_engine", *common, *flags)
+
+    def figures_of(self, name: str) -> Stats | None:
+        """At this moment. None: it does not answer."""
+        return engine_figures(self._metrics_port(name))
+
+    def _metrics_port(self, name: str) -> int:
+        """A process of that name keeps it."""
+        return self.metrics_ports.setdefault(name, free_port())
 
     def start_ledger_writer(self) -> None:
         self._start("ledger", "django", "ledger_writer")
@@ -145,7 +160,10 @@ class Stack:
 
     def start_gateway(self) -> None:
         self.port = self.port or free_port()
-        self._start("gateway", "gateway.server", "--port", str(self.port))
+        self.start_another_gateway("gateway", self.port)
+
+    def start_another_gateway(self, name: str, port: int) -> None:
+        self._start(name, "gateway.server", "--port", str(port))
 
     def wait_ready(self, ceiling_s: float = 60.0) -> None:
         wait_until(lambda: self.status("/ready") == 200, f"ready ({self.logs()})", ceiling_s)

@@ -43,8 +43,13 @@ class ScriptedStack:
 
     def say(self, token_ids: list[int], tokens_per_step: int = 4) -> None:
         """In every answer from now on: these tokens, then the end."""
+        self.engine.echoes = False
         self.engine.script, self.engine.tokens_per_step = token_ids, tokens_per_step
         self.engine.end_after = len(token_ids)
+
+    def say_prompts(self) -> None:
+        """In every answer from now on: its own prompt, then the end."""
+        self.engine.echoes, self.engine.tokens_per_step = True, 4
 
     def ids_of(self, text: str) -> list[int]:
         return asyncio.run(self.text.encode(text))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from http_service import Service
-from octavo_stack import Stack
+from octavo_stack import FAKE_ENGINE, Stack
 from scripted_stack import ScriptedStack
 
 REAL_START_CEILING_S = 280.0
@@ -41,7 +41,7 @@ def fake_stack(redis_binary: Path, smollm2_dir: Path) -> Iterator[Stack]:
         yield stack
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def scripted(redis_binary: Path, smollm2_dir: Path) -> Iterator[ScriptedStack]:
     """A gateway whose engine says what the test tells it to. It turns as long as it lives."""
     with tempfile.TemporaryDirectory(prefix="octavo-", ignore_cleanup_errors=True) as home:
@@ -51,9 +51,6 @@ def scripted(redis_binary: Path, smollm2_dir: Path) -> Iterator[ScriptedStack]:
             yield stack
         finally:
             stack.stop()
-
-
-FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "2048", "--max-running", "64")
 
 
 @pytest.fixture(scope="session")

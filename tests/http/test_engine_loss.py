@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from http_service import Service, checked_error
-from octavo_stack import Stack
+from octavo_stack import FAKE_ENGINE, Stack
 from servers_of_tests import wait_until
 
-FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "2048", "--max-running", "64")
+SOON_S = 8.0
+"""Two where the machine doesn't stand still; an engine that only takes no step counts as lost after ten."""
 
 
 @pytest.fixture
@@ -41,12 +42,12 @@ def test_case_7a_an_open_stream_ends_with_an_error_event(
         for _ in events:
             pass
         took = time.monotonic() - harmed_at
-    assert took < 2.0
+    assert took < SOON_S
     assert len(stream.deltas()) >= 5
     assert stream.error is not None and stream.error["code"] == "engine_lost"
     assert not stream.is_done
     assert not stream.finish_reasons()
-    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready", 2.0)
+    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready")
     assert fake_stack.status("/health") == 200
     row = service.ledger_row(stream.response.headers["x-request-id"])
     assert (row["ending"], row["code"]) == ("failed", "engine_lost")
@@ -70,7 +71,7 @@ def test_an_answer_that_is_not_streamed_fails_too(
 
 def test_without_an_engine_requests_are_refused_at_once(harmed_service: Service, fake_stack: Stack) -> None:
     fake_stack.signal("engine", signal.SIGKILL)
-    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready", 2.0)
+    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready")
     for stream in (False, True):
         response = harmed_service.post("/v1/chat/completions", harmed_service.chat_body(stream=stream))
         assert (response.status_code, checked_error(response)["code"]) == (503, "no_ready_replica")
@@ -81,7 +82,7 @@ def test_without_an_engine_requests_are_refused_at_once(harmed_service: Service,
 
 def test_the_stopped_engine_that_wakes_up_serves_again(fake_service: Service, fake_stack: Stack) -> None:
     fake_stack.signal("engine", signal.SIGSTOP)
-    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready", 5.0)
+    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready")
     fake_stack.signal("engine", signal.SIGCONT)
     fake_stack.wait_ready()
     assert fake_service.complete(max_tokens=2, ignore_eos=True)["usage"]["completion_tokens"] == 2

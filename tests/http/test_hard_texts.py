@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from http_service import Service
+from http_service import Service, Stream
 from requirements_of_tests import require
 from scripted_stack import ScriptedStack
 from stand_ins.tiny_text import SHARED_DATA
 
 COMPLETIONS = "/v1/completions"
+AT_ONCE = 32
+"""Texts in one request."""
 TORTURE_SEPARATOR = "__ggml_vocab_test__\n"
 
 
@@ -57,20 +59,30 @@ def valid_utf8() -> list[str]:
 def test_they_come_through_tokenizer_prompt_and_stream(
     source: Callable[[], list[str]], scripted: ScriptedStack, service: Service
 ) -> None:
-    """The prompt's ids are what the engine is then made to say, so that one text takes both ways."""
+    """The prompt's ids are what the engine is made to say, so that one text takes both ways."""
     words = words_of(scripted)
     texts = [text for text in source() if can_be_spelt(text, words)]
     assert len(texts) > 25
-    for text in texts:
-        ids = scripted.ids_of(text)
-        scripted.say(ids)
-        body = service.completion_body(text, max_tokens=1000, stream=True, echo=True, return_token_ids=True)
-        stream = service.stream(COMPLETIONS, body)
-        assert stream.is_done and stream.error is None
-        assert stream.chunks[0]["choices"][0]["prompt_token_ids"] == ids
-        assert stream.text() == text + text
-        assert "".join(stream.deltas()[1:]) == text
-        assert service.complete(ids, max_tokens=1000, echo=True)["choices"][0]["text"] == text + text
+    scripted.say_prompts()
+    for start in range(0, len(texts), AT_ONCE):
+        come_through(service, scripted, texts[start : start + AT_ONCE])
+
+
+def come_through(service: Service, scripted: ScriptedStack, texts: list[str]) -> None:
+    ids = [scripted.ids_of(text) for text in texts]
+    body = service.completion_body(texts, max_tokens=1000, stream=True, echo=True, return_token_ids=True)
+    stream = service.stream(COMPLETIONS, body)
+    assert stream.is_done and stream.error is None
+    whole = service.complete(ids, max_tokens=1000, echo=True)["choices"]
+    for index, text in enumerate(texts):
+        assert prompt_ids_of(stream, index) == ids[index]
+        assert stream.text(index) == whole[index]["text"] == text + text
+        assert "".join(stream.deltas(index)[1:]) == text
+
+
+def prompt_ids_of(stream: Stream, index: int) -> list[int]:
+    choices = [choice for chunk in stream.chunks for choice in chunk["choices"]]
+    return next(list(choice["prompt_token_ids"]) for choice in choices if choice["index"] == index)
 
 
 def words_of(scripted: ScriptedStack) -> dict[bytes, int]:

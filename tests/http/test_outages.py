@@ -1,37 +1,23 @@
 """What clients see when Redis is away, when the gateway stops and when a key is revoked."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 from http_service import Service, checked_error
-from octavo_stack import ROOT, Stack
+from octavo_stack import Stack
+from revoking import create_key, revoke
 from servers_of_tests import wait_until
-
-REVOKE = """
-import django, sys
-django.setup()
-from api_keys.models import ApiKey
-from api_keys.services import revoke_key
-revoke_key(ApiKey.objects.get(public_id=sys.argv[1]))
-"""
-
-
-def revoke(stack: Stack, key: str) -> None:
-    command = [sys.executable, "-c", REVOKE, key.split("_")[1]]
-    subprocess.run(command, env=stack.environment, cwd=ROOT, check=True, capture_output=True, timeout=60)
 
 
 def test_a_revoked_key_ends_its_open_stream_and_is_refused(fake_service: Service, fake_stack: Stack) -> None:
-    charlie = Service(fake_stack.base_url, fake_stack.keys["charlie"], fake_stack.model, fake_stack)
+    key = create_key(fake_stack, "charlie")
+    charlie = Service(fake_stack.base_url, key, fake_stack.model, fake_stack)
     body = charlie.chat_body(stream=True, max_tokens=4000, ignore_eos=True)
     revoked_at: list[float] = []
 
     def revoke_now() -> None:
-        revoke(fake_stack, charlie.key)
-        revoked_at.append(time.monotonic())
+        revoked_at.append(revoke(fake_stack, key))
 
     with charlie.opened("/v1/chat/completions", body) as (stream, events):
         next(events)
@@ -43,7 +29,7 @@ def test_a_revoked_key_ends_its_open_stream_and_is_refused(fake_service: Service
     revoking.join()
     assert stream.error is not None and stream.error["code"] == "invalid_api_key"
     assert not stream.is_done
-    assert ended_at - revoked_at[0] < 5.0
+    assert ended_at - revoked_at[0] < 10.0
     refused = charlie.post("/v1/chat/completions", charlie.chat_body())
     assert (refused.status_code, checked_error(refused)["code"]) == (401, "invalid_api_key")
     row = charlie.ledger_row(stream.response.headers["x-request-id"])
@@ -69,7 +55,7 @@ def test_without_redis_nothing_is_admitted_and_open_streams_go_on(
         finally:
             fake_stack.redis.start()
     assert stream.is_done and stream.finish_reasons() == ["length"]
-    wait_until(lambda: service.post("/v1/completions", body).status_code == 200, "served again", 20)
+    wait_until(lambda: service.post("/v1/completions", body).status_code == 200, "served again")
     assert service.ledger_row(stream.response.headers["x-request-id"])["output_tokens"] == 300
 
 

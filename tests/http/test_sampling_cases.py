@@ -9,7 +9,7 @@ import pytest
 from http_service import Service
 
 PROMPT = "Tell me a story about a lighthouse."
-SEEDED: dict[str, Any] = {"seed": 42, "temperature": 0.8, "max_tokens": 24, "ignore_eos": True}
+SEEDED: dict[str, Any] = {"seed": 42, "temperature": 0.8, "max_tokens": 12, "ignore_eos": True}
 
 
 def text(service: Service, **fields: Any) -> str:

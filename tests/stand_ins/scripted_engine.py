@@ -85,6 +85,8 @@ class ScriptedEngine:
     """Sample an end id after so many tokens."""
     hold_after: int | None = None
     """Go on for ever after so many tokens, without another one."""
+    echoes: bool = False
+    """Say each request's own prompt instead, and end."""
     silent: bool = False
     stuck: bool = False
     attempt_shift: int = 0
@@ -245,7 +247,7 @@ class ScriptedEngine:
             one.num_sent += len(ids)
             if one.num_sent >= one.message.sampling.max_tokens:
                 outbox.append(self._finished(running.pop(request_id), FinishReason.LENGTH))
-            elif self.end_after is not None and one.num_sent >= self.end_after:
+            elif one.num_sent >= self._end_of(one):
                 outbox.append(self._finished(running.pop(request_id), FinishReason.STOP))
 
     def _embedded(self, one: Running) -> Finished:
@@ -257,13 +259,19 @@ class ScriptedEngine:
         return structs.replace(self._finished(one, FinishReason.STOP), vector=vector)
 
     def _next_ids(self, one: Running) -> list[int]:
-        end = min(one.num_sent + self.tokens_per_step, one.message.sampling.max_tokens)
-        for limit in (self.end_after, self.hold_after):
-            end = end if limit is None else min(end, limit)
-        return [self._token(position) for position in range(one.num_sent, end)]
+        end = min(one.num_sent + self.tokens_per_step, one.message.sampling.max_tokens, self._end_of(one))
+        if self.hold_after is not None:
+            end = min(end, self.hold_after)
+        script = one.message.prompt_ids if self.echoes else self.script
+        return [
+            script[position] if position < len(script) else 100 + position
+            for position in range(one.num_sent, end)
+        ]
 
-    def _token(self, position: int) -> int:
-        return self.script[position] if position < len(self.script) else 100 + position
+    def _end_of(self, one: Running) -> int:
+        if self.echoes:
+            return len(one.message.prompt_ids)
+        return one.message.sampling.max_tokens if self.end_after is None else self.end_after
 
     def _delta(self, one: Running, ids: list[int]) -> Delta:
         wanted = one.message.sampling.logprobs

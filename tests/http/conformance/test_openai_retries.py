@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from http_service import Service
-from octavo_stack import SetLimit, Stack
+from octavo_stack import FAKE_ENGINE, SetLimit, Stack
 
 TENANT = "charlie"
 
@@ -56,7 +56,7 @@ def set_limit(fake_stack: Stack) -> Iterator[SetLimit]:
 
 
 def test_a_rate_limit_is_waited_out(watched: Watched, set_limit: SetLimit) -> None:
-    set_limit("requests_per_minute", 60, "--burst", "1")
+    set_limit("requests_per_minute", 20, "--burst", "1")
     watched.ask()
     watched.ask()
     assert watched.statuses == [200, 429, 200]
@@ -79,9 +79,7 @@ def test_a_lost_engine_is_waited_for(watched: Watched, fake_service: Service) ->
     stack = fake_service.stack
     assert stack is not None
     stack.signal("engine", SIGKILL)
-    starting = Thread(
-        target=stack.start_engine, args=("--fake", "--num-blocks", "2048", "--max-running", "64")
-    )
+    starting = Thread(target=stack.start_engine, args=FAKE_ENGINE)
     answers: list[openai.types.Completion] = []
     asking = Thread(target=lambda: answers.append(watched.ask()))
     asking.start()
