@@ -125,7 +125,7 @@ class Stack:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -165,7 +165,7 @@ class Stack:
     def start_another_gateway(self, name: str, port: int) -> None:
         self._start(name, "gateway.server", "--port", str(port))
 
-    def wait_ready(self, ceiling_s: float = 60.0) -> None:
+    def wait_ready(self, ceiling_s: float = 120.0) -> None:
         wait_until(lambda: self.status("/ready") == 200, f"ready ({self.logs()})", ceiling_s)
 
     def status(self, path: str) -> int | None:

@@ -34,6 +34,6 @@ def revoke(stack: Stack, key: str) -> float:
 def _run(stack: Stack, program: str, argument: str) -> str:
     command = [sys.executable, "-c", program, argument]
     done = subprocess.run(
-        command, cwd=ROOT, env=stack.environment, check=True, timeout=60, stdout=subprocess.PIPE
+        command, cwd=ROOT, env=stack.environment, check=True, timeout=120, stdout=subprocess.PIPE
     )
     return done.stdout.decode().splitlines()[-1]

@@ -9,7 +9,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from http_service import Service
 
-CEILING_S = 30.0
+CEILING_S = 60.0
 
 
 class Socket:

@@ -70,7 +70,7 @@ def test_a_gateway_that_stops_ends_its_streams_with_an_error_event(
         for _ in events:
             pass
     assert stream.error is not None and stream.error["code"] == "draining"
-    assert fake_stack.processes["gateway"].wait(20) is not None
+    assert fake_stack.processes["gateway"].wait(60) is not None
     fake_stack.start_gateway()
     fake_stack.wait_ready()
     row = service.ledger_row(stream.response.headers["x-request-id"])

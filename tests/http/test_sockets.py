@@ -275,7 +275,7 @@ def test_a_client_that_does_not_read_gets_no_gap_and_a_code(fake_service: Servic
     texts: dict[str, list[str]] = defaultdict(list)
     ends: dict[str, dict[str, Any]] = {}
     aborted = service.settled_stats().num_aborted
-    with opened(service, max_queue=1) as socket:
+    with opened(service, max_queue=1, ping_interval=None) as socket:
         for number in range(24):
             socket.create(service.model, stream_id=str(number), **wide)
         wait_until(lambda: service.engine_stats().num_aborted > aborted, "an aborted response", 60)

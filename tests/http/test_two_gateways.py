@@ -32,7 +32,7 @@ def pair(redis_binary: Path, smollm2_dir: Path) -> Iterator[tuple[Stack, list[st
         second = free_port()
         stack.start_another_gateway(SECOND, second)
         urls = [stack.base_url, f"http://127.0.0.1:{second}"]
-        wait_until(lambda: all(is_ready(url) for url in urls), f"both ready ({stack.logs()})", 60)
+        wait_until(lambda: all(is_ready(url) for url in urls), f"both ready ({stack.logs()})", 120)
         yield stack, urls
 
 

@@ -25,7 +25,7 @@ class Watched:
         self.client = openai.OpenAI(
             base_url=stack.base_url + "/v1",
             api_key=stack.keys[TENANT],
-            max_retries=8,
+            max_retries=50,
             http_client=httpx.Client(event_hooks={"response": [self._note]}),
         )
         self.model = stack.model
@@ -84,8 +84,8 @@ def test_a_lost_engine_is_waited_for(watched: Watched, fake_service: Service) ->
     asking = Thread(target=lambda: answers.append(watched.ask()))
     asking.start()
     starting.start()
-    asking.join(60)
-    starting.join(60)
+    asking.join(120)
+    starting.join(120)
     assert [answer.choices[0].finish_reason for answer in answers] == ["length"]
     assert watched.statuses[-1] == 200
     assert set(watched.statuses[:-1]) <= {503}
