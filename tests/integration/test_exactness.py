@@ -18,7 +18,7 @@ from inference_engine.execution.models.model_loading import load_model
 from inference_engine.execution.models.numerics import DTYPES
 from inference_engine.execution.products.native_products import has_int8_products
 from inference_engine.execution.products.quantization import INT8
-from requirements_of_tests import require
+from requirements_of_tests import INT8_PRODUCTS, require_of_cpu
 from tiny_models import save_tiny_llama, save_tiny_mistral
 
 SAVERS = {"llama": save_tiny_llama, "mistral": save_tiny_mistral}
@@ -27,7 +27,7 @@ BACKENDS = ("reference", "cpu")
 
 def warmed(folder: Path, backend_name: str, dtype: str) -> Subject:
     if dtype == INT8:
-        require(has_int8_products(), "this CPU multiplies no bytes")
+        require_of_cpu(has_int8_products(), INT8_PRODUCTS)
     backend = choose_backend(backend_name)
     model = load_model(folder, DTYPES[dtype], backend, in_int8=dtype == INT8)
     subject = Subject(model, backend)

@@ -17,7 +17,7 @@ from inference_engine.execution.forward.packed_forward import hidden_states
 from inference_engine.execution.forward.packed_step import ATTENTION_NAME, PackedStep
 from inference_engine.execution.models.layer_specs import layer_specs
 from inference_engine.execution.products.native_products import has_native_products
-from requirements_of_tests import require
+from requirements_of_tests import BF16_PRODUCTS, require_of_cpu
 from tiny_models import save_tiny_llama, save_tiny_mistral
 
 TOLERANCE = 0.05
@@ -27,7 +27,7 @@ SAVERS = {"llama": save_tiny_llama, "mistral": save_tiny_mistral}
 
 @pytest.fixture(autouse=True)
 def _native(compiler: Path) -> None:
-    require(has_native_products(), "this CPU multiplies no bf16, so oneDNN serves")
+    require_of_cpu(has_native_products(), BF16_PRODUCTS)
 
 
 def packed_model(folder: Path, dtype: torch.dtype = torch.bfloat16) -> Any:

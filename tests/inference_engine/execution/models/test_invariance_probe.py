@@ -11,7 +11,7 @@ from inference_engine.execution.models.model_loading import LoadedModel, load_mo
 from inference_engine.execution.products.linear import PackedLinear
 from inference_engine.execution.products.native_products import has_native_products
 from inference_engine.execution.products.row_buckets import EXACT_UP_TO, all_buckets
-from requirements_of_tests import require
+from requirements_of_tests import BF16_PRODUCTS, require_of_cpu
 from tiny_models import save_tiny_llama
 
 
@@ -94,7 +94,7 @@ def test_a_norm_that_looks_at_other_rows_is_reported(
 
 
 def test_of_our_own_products_the_large_counts_between_are_left_out(tmp_path: Path, compiler: Path) -> None:
-    require(has_native_products(), "this CPU multiplies no bf16, so oneDNN serves")
+    require_of_cpu(has_native_products(), BF16_PRODUCTS)
     native = load_model(save_tiny_llama(tmp_path), torch.bfloat16, ReferenceBackend())
     for part in rowwise_parts(native.module, 200, 8):
         expected = all_buckets(200)

@@ -8,7 +8,7 @@ from torch.nn.functional import silu
 
 from inference_engine.execution.products.linear import PackedLinear
 from inference_engine.execution.products.native_products import has_native_products, interleave, pack_native
-from requirements_of_tests import require
+from requirements_of_tests import BF16_PRODUCTS, require_of_cpu
 
 SHAPES = [(960, 576), (211, 64), (16, 2), (48, 1536)]
 """(outputs, inputs): whole panels, a last panel of one vector and a bit, less than one panel."""
@@ -16,7 +16,7 @@ SHAPES = [(960, 576), (211, 64), (16, 2), (48, 1536)]
 
 @pytest.fixture(autouse=True)
 def _native(compiler: Path) -> Iterator[None]:
-    require(has_native_products(), "this CPU multiplies no bf16, so oneDNN serves")
+    require_of_cpu(has_native_products(), BF16_PRODUCTS)
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)

@@ -11,7 +11,7 @@ from inference_engine.execution.products import quantization
 from inference_engine.execution.products.linear import PackedLinear
 from inference_engine.execution.products.native_products import has_int8_products, interleave
 from matrix_threads import matrix_threads
-from requirements_of_tests import require
+from requirements_of_tests import INT8_PRODUCTS, require_of_cpu
 from tiny_models import save_tiny_llama
 
 SHAPES = [(960, 576), (211, 130), (16, 2), (48, 1536)]
@@ -22,7 +22,7 @@ LARGEST_ERROR = 0.012
 
 @pytest.fixture(autouse=True)
 def _int8(compiler: Path) -> None:
-    require(has_int8_products(), "this CPU multiplies no bytes")
+    require_of_cpu(has_int8_products(), INT8_PRODUCTS)
 
 
 def random(*shape: int) -> Tensor:
