@@ -199,18 +199,18 @@ async def test_a_place_that_stays_taken_is_not_waited_for(
 async def test_headers_tell_of_the_limits_that_exist(principal: Principal, facts: Facts, rows: Rows) -> None:
     assert (await pass_gate(principal, facts("a"))).headers() == {}
     limited = limited_to(principal, requests_per_minute=600)
-    of_key = LimitRule(LimitScope.KEY, LimitKind.REQUESTS_PER_MINUTE, 20)
+    of_key = LimitRule(LimitScope.KEY, LimitKind.REQUESTS_PER_MINUTE, 1, burst=2)
     limited = replace(limited, limits=(*limited.limits, of_key))
     admission = await pass_gate(limited, facts("b"))
     assert admission.headers() == {
-        "x-ratelimit-limit-requests": "20",
+        "x-ratelimit-limit-requests": "1",
         "x-ratelimit-remaining-requests": "1",
-        "x-ratelimit-reset-requests": "3s",
+        "x-ratelimit-reset-requests": "1m0s",
     }
     await pass_gate(limited, facts("c"))
     denied = await refusal(limited, facts("d"))
     assert denied.code is Code.RATE_LIMIT_EXCEEDED and denied.retry_after_s
-    assert 0 < denied.retry_after_s <= 3.0
+    assert 0 < denied.retry_after_s <= 60.0
     assert denied.headers["x-ratelimit-remaining-requests"] == "0"
 
 

@@ -159,7 +159,7 @@ async def test_case_25_a_burst_of_a_hundred_tokens(
         assert denied.code is Code.RATE_LIMIT_EXCEEDED and denied.retry_after_s
         assert 12 - seconds - 1 <= denied.retry_after_s <= 12
         assert denied.headers["x-ratelimit-limit-tokens"] == "100"
-        assert denied.headers["x-ratelimit-remaining-tokens"] == "40"
+        assert 40 <= int(denied.headers["x-ratelimit-remaining-tokens"]) <= 40 + 100 / 60 * seconds
 
 
 async def test_case_27_a_hard_monthly_budget_is_never_overspent(

@@ -1,5 +1,6 @@
 """Progress: one line a stage on a terminal, few plain lines elsewhere, no fuss when the reader has gone."""
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -48,12 +49,20 @@ def test_a_line_never_wraps(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, capsys.readouterr().out.splitlines())) == WIDTH
 
 
+def all_of(master: int) -> str:
+    """What a terminal was shown, read to its end, which is an error; it may come in pieces."""
+    shown = b""
+    with os.fdopen(master, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        while piece := terminal.read(65536):
+            shown += piece
+    return shown.decode()
+
+
 def test_a_terminal_s_line_is_rewritten_and_only_when_it_changes() -> None:
     master, slave = pty.openpty()
     subprocess.run([sys.executable, "-c", PROGRAM], stdout=slave, env=ENVIRONMENT, check=True)
     os.close(slave)
-    shown = os.read(master, 65536).decode()
-    os.close(master)
+    shown = all_of(master)
     stages, served, _ = shown.split("\r\n")
     assert served == "served"
     drawn = [part.removeprefix("\x1b[K").split() for part in stages.split("\r")[1:]]
