@@ -95,7 +95,7 @@ async def test_what_no_engine_begins_with_is_given_up_and_aborted(engine: Script
 
 
 async def test_texts_count_that_were_taken_when_nobody_was_left_to_hear_it(engine: ScriptedEngine) -> None:
-    engine.step_s = 0.05
+    engine.tokens_per_step = 0
     admission = Admitted(queue_timeout_s=20.0)
     asked = asyncio.create_task(vectors_of(engine, admission, [1, 2]))
     await until(lambda: len(engine.got(Generate)) == 2)

@@ -13,6 +13,7 @@ from api_keys.authentication import authenticate
 from api_keys.models import ApiKey
 from api_keys.principal import Principal
 from api_keys.services import revoke_key, rotate_key
+from gateway.live import socket as socket_module
 from gateway.live import watch as watch_module
 from gateway.live.handshake import Opening
 from gateway.live.socket import LiveSocket
@@ -121,7 +122,10 @@ async def stuck_socket(watch: SocketWatch, principal: Principal) -> tuple[Wire, 
     return wire, sending
 
 
-async def test_a_reader_that_reads_again_is_told_why(watch: SocketWatch, principal: Principal) -> None:
+async def test_a_reader_that_reads_again_is_told_why(
+    watch: SocketWatch, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_module, "LAST_WORDS_S", CEILING_S)
     wire, sending = await stuck_socket(watch, principal)
     wire.reads.set()
     await sending
@@ -129,7 +133,10 @@ async def test_a_reader_that_reads_again_is_told_why(watch: SocketWatch, princip
     assert not wire.given_up.is_set()
 
 
-async def test_a_reader_that_never_reads_is_given_up(watch: SocketWatch, principal: Principal) -> None:
+async def test_a_reader_that_never_reads_is_given_up(
+    watch: SocketWatch, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_module, "LAST_WORDS_S", 0.05)
     wire, sending = await stuck_socket(watch, principal)
     async with asyncio.timeout(CEILING_S):
         await wire.given_up.wait()

@@ -43,6 +43,7 @@ async def test_what_is_kept_can_be_read_at_once(tenant: Tenant, store: ResponseS
 async def test_those_that_wait_are_written_together(
     monkeypatch: pytest.MonkeyPatch, store: ResponseStore
 ) -> None:
+    monkeypatch.setattr(keeping, "PATIENCE_S", 20.0)
     batches: list[int] = []
     go_on = threading.Event()
 

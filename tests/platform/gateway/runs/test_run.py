@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from fleet.session import EngineSession, SessionOptions
+from gateway.runs import run as run_module
+from gateway.runs.ending import queue_timer
 from gateway.runs.run import BULK_TOKENS_PER_DELTA, Run, is_unwatched
 from inference_engine.contract.codes import Code
 from inference_engine.contract.requests import Abort, Generate, ServiceClass
@@ -75,10 +77,23 @@ async def test_a_request_that_waits_too_long_is_given_up_and_aborted(engine: Scr
     await until(lambda: engine.got(Abort))
 
 
-async def test_once_begun_it_may_take_its_time(engine: ScriptedEngine) -> None:
-    engine.step_s = 0.02
-    admission = Admitted(queue_timeout_s=0.2)
-    assert await run_through(engine, admission) == 20
+async def test_once_begun_it_may_take_its_time(
+    engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers: list[asyncio.TimerHandle] = []
+
+    def noted(*args: Any) -> asyncio.TimerHandle:
+        timers.append(queue_timer(*args))
+        return timers[-1]
+
+    monkeypatch.setattr(run_module, "queue_timer", noted)
+    engine.hold_after = 5
+    admission = Admitted(queue_timeout_s=20.0)
+    running = asyncio.create_task(run_through(engine, admission))
+    await until(lambda: admission.recorded.get("output_tokens"))
+    assert [timer.cancelled() for timer in timers] == [True] and not running.done()
+    engine.hold_after = None
+    assert await running == 20
     assert admission.endings == [(Ending.FINISHED, None)]
     (message,) = engine.got(Generate)
     assert isinstance(message, Generate) and message.service_class is ServiceClass.BULK
