@@ -190,13 +190,14 @@ def test_a_hundred_requests_cancelled_in_every_phase_leave_no_block_behind(lag: 
     with running(gate, num_blocks=256, lag=lag, max_running=24, prefill_budget=64) as under_test:
         survivor = under_test.session()
         for round_number in range(6):
+            first = gate.num_begun + 1
             survivor.send(generate(f"live{round_number}", max_tokens=30))
+            wait_until(lambda at=first: gate.num_begun == at, "it runs", CEILING_S)
             session = under_test.session()
             ids = [f"r{round_number}.{i}" for i in range(100)]
             session.send(*(generate(each, prompt=5 + 3 * i, max_tokens=100) for i, each in enumerate(ids)))
-            held_at = gate.num_begun + 2 + round_number
             gate.grant(1 + round_number)
-            wait_until(lambda at=held_at: gate.num_begun == at, "steps pass", CEILING_S)
+            wait_until(lambda at=first + 1 + round_number: gate.num_begun == at, "steps pass", CEILING_S)
             session.send(*(Abort(request_id=each) for each in ids[::2]))
             session.close()
             gate.open()

