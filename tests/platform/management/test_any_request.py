@@ -6,7 +6,6 @@ import pytest
 import redis
 import schemathesis.openapi
 from django.core.wsgi import get_wsgi_application
-from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, settings
 from schemathesis import Case
@@ -48,13 +47,16 @@ def redis_is_there(store: redis.Redis) -> None:
     """Changes tell it of their epoch."""
 
 
+@pytest.fixture
+def cookies(olga: Caller) -> dict[str, str]:
+    """Of Olga's browser, once she has seen a page."""
+    olga.client.get("/admin/")
+    return {name: morsel.value for name, morsel in olga.client.cookies.items()}
+
+
 @schema.parametrize()
 @any_request
-def test_of_an_operator(case: Case, olga: Caller) -> None:
-    browser = Client()
-    browser.cookies = olga.client.cookies
-    browser.get("/admin/")
-    cookies = {name: morsel.value for name, morsel in browser.cookies.items()}
+def test_of_an_operator(case: Case, cookies: dict[str, str]) -> None:
     headers = {"X-CSRFToken": cookies["csrftoken"]}
     case.call_and_validate(headers=headers, cookies=cookies, excluded_checks=NOT_ASKED)
 
