@@ -65,7 +65,8 @@ class Keys(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
         return Response(with_secret(*created), status=201, headers=SECRET_HEADERS)
 
     def partial_update(self, request: Request, id: str) -> Response:
-        key, changes = self.get_object(), self.body()
+        key = self.get_object()
+        changes = self.body(key)
         if changes:
             update_key(key, actor=self.actor, **changes)
         return Response(self.get_serializer(self.get_object()).data)

@@ -1,5 +1,6 @@
 """What the views share: the caller, the tenant asked for, and query parameters that are all known."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from rest_framework import serializers
@@ -39,11 +40,14 @@ class Resource(GenericViewSet):
         query.is_valid(raise_exception=True)
         return query.validated_data
 
-    def body(self) -> dict[str, Any]:
-        """The checked fields that were given."""
-        is_partial = self.request.method == "PATCH"
-        serializer = self.get_serializer(data=self.request.data, partial=is_partial)
+    def body(self, present: Any = None) -> dict[str, Any]:
+        """The checked fields that were given; `present` is what a PATCH changes."""
+        data = self.request.data
+        serializer = self.get_serializer(present, data=data, partial=present is not None)
         serializer.is_valid(raise_exception=True)
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("The body must be an object.")
+        _refuse_others(serializer, data, {} if present is None else self.get_serializer(present).data)
         return serializer.validated_data
 
     def tenant(self, tenant_id: int | None) -> Tenant:
@@ -60,3 +64,13 @@ class Resource(GenericViewSet):
         """Whose rows to show; None: everybody's."""
         tenant_id = query.get("tenant", self.caller.tenant_id)
         return None if tenant_id is None else self.tenant(tenant_id).pk
+
+
+def _refuse_others(serializer: Any, data: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
+    """A field that nobody would heed is an error, unless it says what is so already."""
+    for name in data:
+        field = serializer.fields.get(name)
+        if field is None:
+            raise serializers.ValidationError({name: "Unknown field."})
+        if field.read_only and (name not in shown or shown[name] != data[name]):
+            raise serializers.ValidationError({name: "This field can't be set here."})

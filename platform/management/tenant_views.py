@@ -37,7 +37,8 @@ class Tenants(mixins.ListModelMixin, mixins.RetrieveModelMixin, Resource):
         return Response(self.get_serializer(tenant).data, status=201)
 
     def partial_update(self, request: Request, pk: str) -> Response:
-        tenant, changes = self.get_object(), self.body()
+        tenant = self.get_object()
+        changes = self.body(tenant)
         if changes:
             tenant = update_tenant(tenant, actor=self.actor, **changes)
         return Response(self.get_serializer(tenant).data)

@@ -60,6 +60,8 @@ class Limit(models.Model):
         return f"{self.scope} {self.kind} {self.value}"
 
     def clean(self) -> None:
+        if self.key_id is not None and self.model:
+            raise ValidationError({"model": "A limit is of a key or of a model, not of both."})
         if self.scope == LimitScope.KEY and self.key is not None and self.key.tenant_id != self.tenant_id:
             raise ValidationError({"key": "The key belongs to another tenant."})
         if self.burst is not None and self.kind not in RATES:

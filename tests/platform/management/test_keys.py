@@ -78,7 +78,9 @@ def test_an_operator_names_the_tenant(olga: Caller, charlie: Caller) -> None:
 def test_a_key_is_changed(alice: Caller, bob: Caller) -> None:
     until = (timezone.now() + timedelta(days=1)).isoformat()
     path = f"keys/{public_id(bob)}/"
-    changed = alice.patch(path, {"name": "renamed", "expires_at": until, "tenant": 999, "revoked_at": until})
+    for name, value in (("tenant", 999), ("revoked_at", until), ("is_active", False)):
+        assert alice.patch(path, {"name": "renamed", name: value}).error["param"] == name
+    changed = alice.patch(path, {"name": "renamed", "expires_at": until})
     assert (changed.json["name"], changed.json["revoked_at"]) == ("renamed", None)
     assert changed.json["expires_at"] is not None
     assert alice.patch(path, {"scopes": []}).error["param"] == "scopes"

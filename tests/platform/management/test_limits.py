@@ -36,6 +36,8 @@ def test_limits_of_a_key_and_of_a_model(olga: Caller, alice: Caller, charlie: Ca
     assert (of_key.json["scope"], of_key.json["key"]) == ("key", alice.key.public_id)
     assert (of_model.json["scope"], of_model.json["model"]) == ("model", "m")
     assert olga.post("limits/", {**body, "key": charlie.key.public_id}).status == 404
+    of_both = olga.post("limits/", {**body, "key": alice.key.public_id, "model": "m"})
+    assert (of_both.status, of_both.error["param"]) == (400, "model") and "both" in of_both.error["message"]
 
 
 def test_a_tenant_does_not_see_anothers(alice: Caller, charlie: Caller) -> None:

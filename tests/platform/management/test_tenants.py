@@ -1,5 +1,7 @@
 """/api/v1/tenants/: changes by operators; a tenant sees itself."""
 
+import json
+
 import pytest
 import redis
 
@@ -37,10 +39,41 @@ def test_an_operator_makes_and_changes_tenants(olga: Caller, store: redis.Redis)
     assert {each.actor for each in records} == {"user:olga"} and len(records) == 4
 
 
-def test_what_cannot_be_set_is_ignored_or_refused(olga: Caller, tenant: Tenant) -> None:
-    olga.patch(f"tenants/{tenant.pk}/", {"policy_epoch": 99, "status": "suspended", "id": 5})
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"status": "suspended"}, "status"),
+        ({"policy_epoch": 99, "weight": 2}, "policy_epoch"),
+        ({"id": 5}, "id"),
+        ({"weigth": 2}, "weigth"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    olga: Caller, tenant: Tenant, body: dict[str, object], param: str
+) -> None:
+    """Answered with 200 it would look as if it had been set."""
+    for answer in (olga.patch(f"tenants/{tenant.pk}/", body), olga.post("tenants/", {"name": "New", **body})):
+        assert (answer.status, answer.error["param"]) == (400, param)
     tenant.refresh_from_db()
-    assert (tenant.policy_epoch, tenant.status) == (1, "active")
+    assert (tenant.policy_epoch, tenant.status, tenant.weight, Tenant.objects.count()) == (
+        1,
+        "active",
+        1.0,
+        1,
+    )
+
+
+def test_what_was_read_may_be_sent_back_changed(olga: Caller, tenant: Tenant) -> None:
+    path = f"tenants/{tenant.pk}/"
+    answer = olga.patch(path, {**olga.get(path).json, "weight": 2})
+    assert (answer.status, answer.json.get("weight")) == (200, 2.0)
+
+
+@pytest.mark.parametrize("body", [None, [], "weight", 5])
+def test_a_body_that_is_no_object_is_refused(olga: Caller, tenant: Tenant, body: object) -> None:
+    text = json.dumps(body)
+    response = olga.client.patch(f"/api/v1/tenants/{tenant.pk}/", text, content_type="application/json")
+    assert response.status_code == 400
 
 
 @pytest.mark.parametrize(
