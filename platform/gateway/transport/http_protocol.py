@@ -10,6 +10,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from gateway.errors import SHAPES, error_object
+from gateway.transport.request_parser import RequestParser
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
@@ -25,6 +26,10 @@ class GuardedHttpProtocol(HttpToolsProtocol):
     _has_begun = False
     _head_timer: asyncio.TimerHandle | None = None
     _running: RequestResponseCycle | None = None
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.parser = RequestParser(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -58,7 +63,18 @@ class GuardedHttpProtocol(HttpToolsProtocol):
         self._has_begun = True
         self._expect_head()
 
+    def ignores_upgrade(self) -> bool:
+        """The parser then tells of this request once more, without the upgrade it asked for."""
+        is_tunnel = self.parser.get_method() == b"CONNECT"
+        return self.parser.should_upgrade() and not is_tunnel and not self._should_upgrade()
+
+    def on_message_complete(self) -> None:
+        if not self.ignores_upgrade():
+            super().on_message_complete()
+
     def on_headers_complete(self) -> None:
+        if self.ignores_upgrade():
+            return
         self._is_in_head = False
         self._stop_timer()
         super().on_headers_complete()
