@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import msgspec
+import structlog
 
 from gateway.errors import SHAPES, error_headers, error_object
 from inference_engine.contract.codes import Code
-from tenants.errors import Denied
+from tenants.errors import Denied, store_unavailable
+
+log = structlog.get_logger(__name__)
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -26,7 +29,8 @@ DRAIN_PAUSE_S = 1.0
 
 
 class BodyLimit:
-    """Over the cap or too late, the application sees its client leave and the client gets 413 or 408."""
+    """Over the cap or too late, the application sees its client leave and the client gets 413 or 408; where a
+    body can't be stored, 503."""
 
     def __init__(
         self,
@@ -45,7 +49,15 @@ class BodyLimit:
             return
         body = _Body(receive, self._max_bytes, asyncio.get_running_loop().time() + self._timeout_s)
         answer = _Answer(send)
-        await self._application(scope, body.receive, answer.send)
+        try:
+            await self._application(scope, body.receive, answer.send)
+        except OSError as error:
+            if answer.has_begun:
+                raise
+            log.warning("body_not_stored", path=scope["path"], error=str(error))
+            await _drain(receive)
+            await _refuse(send, store_unavailable())
+            return
         if answer.has_begun:
             return
         if body.is_large:
@@ -53,11 +65,11 @@ class BodyLimit:
             await self._refuse_large(send)
         elif body.is_late:
             message = f"The body did not arrive within {self._timeout_s:g} seconds."
-            await _refuse(send, Code.REQUEST_TIMEOUT, message)
+            await _refuse(send, Denied(Code.REQUEST_TIMEOUT, message))
 
     async def _refuse_large(self, send: Send) -> None:
         message = f"The body is larger than the {self._max_bytes} bytes accepted here."
-        await _refuse(send, Code.BODY_TOO_LARGE, message)
+        await _refuse(send, Denied(Code.BODY_TOO_LARGE, message))
 
 
 class _Body:
@@ -117,9 +129,8 @@ async def _drain(receive: Receive) -> None:
                 return
 
 
-async def _refuse(send: Send, code: Code, message: str) -> None:
+async def _refuse(send: Send, denied: Denied) -> None:
     """The connection ends: the rest of the body may still be on its way."""
-    denied = Denied(code, message)
     body = msgspec.json.encode(error_object(denied))
     named = {
         "content-type": "application/json",
@@ -129,5 +140,5 @@ async def _refuse(send: Send, code: Code, message: str) -> None:
         **error_headers(denied),
     }
     headers = [(name.encode(), value.encode()) for name, value in named.items()]
-    await send({"type": "http.response.start", "status": SHAPES[code].status, "headers": headers})
+    await send({"type": "http.response.start", "status": SHAPES[denied.code].status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

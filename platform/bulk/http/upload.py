@@ -1,5 +1,6 @@
 """A form with one file in it, written to disk as it is read; the cap holds for each byte that comes."""
 
+import contextlib
 import tempfile
 from typing import IO, Any
 
@@ -10,6 +11,7 @@ from django.http import HttpRequest, QueryDict
 from django.http.multipartparser import MultiPartParserError
 
 from bulk.files.services import check_room, scratch_folder
+from bulk.files.storage import storage_errors
 from bulk.http.answers import WrongMediaType
 from bulk.http.queries import invalid
 from bulk.limits import MAX_FILE_BYTES
@@ -27,15 +29,16 @@ class Form:
 
 
 def read_form(request: HttpRequest, tenant_id: int) -> Form:
-    """Raises Denied for whatever is no such form."""
+    """Raises Denied for whatever is no such form, StorageUnavailable; nothing of it stays on disk then."""
     if request.content_type != "multipart/form-data":
         raise WrongMediaType(
             "A file is uploaded as multipart/form-data, with the fields 'file' and 'purpose'."
         )
     _tell_length(request)
-    request.upload_handlers = [ToDisk(tenant_id, request)]
+    to_disk = ToDisk(tenant_id, request)
+    request.upload_handlers = [to_disk]
     try:
-        fields, files = request.POST, request.FILES
+        fields, files = _read(request, to_disk)
     except (RequestDataTooBig, SuspiciousOperation) as error:
         raise Denied(Code.BODY_TOO_LARGE, f"The form's fields are too many or too large: {error}") from None
     except (MultiPartParserError, ValueError) as error:
@@ -44,6 +47,15 @@ def read_form(request: HttpRequest, tenant_id: int) -> Form:
     if uploaded is None or uploaded.file is None:
         raise invalid(FIELD, "The form has no file in its field 'file'.")
     return Form(fields, (uploaded.name or FIELD)[:255], uploaded.file)
+
+
+def _read(request: HttpRequest, to_disk: "ToDisk") -> tuple[QueryDict, Any]:
+    """Raises what reading raises; Django's parser would then keep the file open for a while."""
+    try:
+        return request.POST, request.FILES
+    except BaseException:
+        to_disk.discard()
+        raise
 
 
 def _tell_length(request: HttpRequest) -> None:
@@ -66,7 +78,8 @@ class ToDisk(FileUploadHandler):
         if self.field_name != FIELD or self._content is not None:
             raise invalid(FIELD, "The form may hold one file only, in its field 'file'.")
         check_room(self._tenant_id, 1)
-        self._content = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115
+        with storage_errors():
+            self._content = tempfile.TemporaryFile(dir=scratch_folder())  # noqa: SIM115
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self._num_bytes += len(raw_data)
@@ -74,9 +87,16 @@ class ToDisk(FileUploadHandler):
             message = f"The file is larger than the {MAX_FILE_BYTES} bytes that a file may have."
             raise Denied(Code.BODY_TOO_LARGE, message, param=FIELD)
         assert self._content is not None
-        self._content.write(raw_data)
+        with storage_errors():
+            self._content.write(raw_data)
 
     def file_complete(self, file_size: int) -> UploadedFile:
         assert self._content is not None
-        self._content.seek(0)
+        with storage_errors():
+            self._content.seek(0)
         return UploadedFile(self._content, self.file_name, self.content_type, file_size)
+
+    def discard(self) -> None:
+        if self._content is not None:
+            with contextlib.suppress(OSError):  # a full disk, told of once more
+                self._content.close()

@@ -1,6 +1,7 @@
 """Bodies that are too large or too slow end before Django stores them."""
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -95,3 +96,13 @@ async def test_django_stands_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     status, body = await exchange([b"x" * 65536] * 17, [], application=console_application)
     assert MAX_BODY_BYTES < 65536 * 17
     assert (status, json.loads(body)["error"]["code"]) == (413, "body_too_large")
+
+
+async def test_a_body_that_cant_be_stored_is_503_in_our_shape() -> None:
+    async def on_a_full_disk(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    limited = BodyLimit(on_a_full_disk, MAX, 5.0)
+    status, body = await exchange([b"a", b"b"], [], application=limited)
+    assert (status, json.loads(body)["error"]["code"]) == (503, "store_unavailable")
