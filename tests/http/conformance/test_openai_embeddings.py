@@ -54,7 +54,7 @@ def embedding_stack(redis_binary: Path, embedder_dir: Path) -> Iterator[Stack]:
 def embedder(embedding_stack: Stack) -> Iterator[Service]:
     service = Service.of(embedding_stack)
     yield service
-    wait_until(service.is_idle, "everything given back", 20)
+    wait_until(service.is_idle, "everything given back", 60)
     service.close()
 
 
