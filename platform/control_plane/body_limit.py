@@ -1,7 +1,6 @@
 """A cap on the bytes and the time of a request's body, ahead of Django, which stores a whole body first."""
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -10,6 +9,7 @@ import msgspec
 import structlog
 
 from gateway.errors import SHAPES, error_headers, error_object
+from gateway.transport.draining import drain
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied, store_unavailable
 
@@ -23,9 +23,6 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 MAX_BODY_BYTES = 1024 * 1024
 BODY_TIMEOUT_S = 30.0
 DRAIN_BYTES = 512 * 1024 * 1024
-DRAIN_S = 20.0
-DRAIN_PAUSE_S = 1.0
-"""Without a byte: whoever sends so slowly waits for the answer."""
 
 
 class BodyLimit:
@@ -44,7 +41,7 @@ class BodyLimit:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if _declared_length(scope) > self._max_bytes:
-            await _drain(receive)
+            await drain(receive, DRAIN_BYTES)
             await self._refuse_large(send)
             return
         body = _Body(receive, self._max_bytes, asyncio.get_running_loop().time() + self._timeout_s)
@@ -55,13 +52,13 @@ class BodyLimit:
             if answer.has_begun:
                 raise
             log.warning("body_not_stored", path=scope["path"], error=str(error))
-            await _drain(receive)
+            await drain(receive, DRAIN_BYTES)
             await _refuse(send, store_unavailable())
             return
         if answer.has_begun:
             return
         if body.is_large:
-            await _drain(receive)
+            await drain(receive, DRAIN_BYTES)
             await self._refuse_large(send)
         elif body.is_late:
             message = f"The body did not arrive within {self._timeout_s:g} seconds."
@@ -115,18 +112,6 @@ def _declared_length(scope: Message) -> int:
         if name == b"content-length" and value.isdigit():
             return int(value[:19])
     return 0
-
-
-async def _drain(receive: Receive) -> None:
-    """Drop what still comes: a client whose connection closes while it sends may never read why."""
-    num_bytes, ends_at = 0, asyncio.get_running_loop().time() + DRAIN_S
-    with contextlib.suppress(TimeoutError):
-        while num_bytes < DRAIN_BYTES and asyncio.get_running_loop().time() < ends_at:
-            async with asyncio.timeout(DRAIN_PAUSE_S):
-                message = await receive()
-            num_bytes += len(message.get("body", b""))
-            if not message.get("more_body", False):
-                return
 
 
 async def _refuse(send: Send, denied: Denied) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.errors import OPENAI_ERRORS, SHAPES, ErrorShape, error_headers
+from gateway.transport.draining import drain
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
@@ -19,6 +20,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MAX_HEADER_BYTES = 32 * 1024
 MAX_CLIENT_REQUEST_ID = 512
+DRAINED_BODIES = 8
+"""Of the largest size: so much of a body that is too large is read, and dropped, before it is refused."""
 _PRINTABLE = re.compile(rb"[\x21-\x7e]+")
 _JSON = "application/json"
 
@@ -71,7 +74,7 @@ class Exchange:
 
     async def read_body(self, max_bytes: int, timeout_s: float) -> bytes:
         """Raises Denied (BODY_TOO_LARGE, REQUEST_TIMEOUT, INVALID_REQUEST), ClientGone."""
-        self._check_announced(max_bytes)
+        await self._check_announced(max_bytes)
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._body(max_bytes)
@@ -79,13 +82,22 @@ class Exchange:
             message = f"The body did not arrive within {timeout_s:g} seconds."
             raise self._last_answer(Denied(Code.REQUEST_TIMEOUT, message)) from None
 
-    def _check_announced(self, max_bytes: int) -> None:
+    async def _check_announced(self, max_bytes: int) -> None:
+        denied = self._denied_by_head(max_bytes)
+        if denied is None:
+            return
+        if self.header(b"expect") is None:  # who expects to be told first has not begun to send
+            await drain(self._receive, DRAINED_BODIES * max_bytes)
+        raise denied
+
+    def _denied_by_head(self, max_bytes: int) -> Denied | None:
         encoding = self.header(b"content-encoding")
         if encoding not in (None, b"", b"identity"):
-            raise self._last_answer(Denied(Code.INVALID_REQUEST, "Compressed bodies are not accepted."))
+            return self._last_answer(Denied(Code.INVALID_REQUEST, "Compressed bodies are not accepted."))
         length = self.header(b"content-length")
-        if length is not None and length.isdigit() and int(length) > max_bytes:
-            raise self._too_large(max_bytes)
+        if length is not None and length.isdigit() and int(length[:19]) > max_bytes:
+            return self._too_large(max_bytes)
+        return None
 
     async def _body(self, max_bytes: int) -> bytes:
         pieces: list[bytes] = []
@@ -96,9 +108,11 @@ class Exchange:
                 raise ClientGone
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
-            if size > max_bytes:
-                raise self._too_large(max_bytes)
             is_more = message.get("more_body", False)
+            if size > max_bytes:
+                if is_more:
+                    await drain(self._receive, DRAINED_BODIES * max_bytes)
+                raise self._too_large(max_bytes)
         return b"".join(pieces)
 
     def _too_large(self, max_bytes: int) -> Denied:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from control_plane import body_limit
 from control_plane.asgi import console_application
 from control_plane.body_limit import MAX_BODY_BYTES, BodyLimit
+from gateway.transport import draining
 
 MAX = 10
 Message = dict[str, Any]
@@ -80,7 +80,7 @@ async def test_what_fits_passes() -> None:
 async def test_what_is_too_large_is_413(
     pieces: list[bytes], headers: list[tuple[bytes, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(body_limit, "DRAIN_PAUSE_S", 0.05)
+    monkeypatch.setattr(draining, "LONGEST_PAUSE_S", 0.05)
     status, body = await exchange(pieces, headers, application=BodyLimit(echo, MAX))
     assert (status, json.loads(body)["error"]["code"]) == (413, "body_too_large")
 
@@ -92,7 +92,7 @@ async def test_what_comes_too_slowly_is_408() -> None:
 
 
 async def test_django_stands_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_limit, "DRAIN_PAUSE_S", 0.05)
+    monkeypatch.setattr(draining, "LONGEST_PAUSE_S", 0.05)
     status, body = await exchange([b"x" * 65536] * 17, [], application=console_application)
     assert MAX_BODY_BYTES < 65536 * 17
     assert (status, json.loads(body)["error"]["code"]) == (413, "body_too_large")
