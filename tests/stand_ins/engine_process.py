@@ -37,9 +37,7 @@ class EngineProcess:
         return [line["event"] for line in self.lines]
 
     async def wait_event(self, event: str, ceiling_s: float = START_CEILING_S) -> dict[str, Any]:
-        await until(
-            lambda: event in self.events() or self._process.returncode is not None, ceiling_s=ceiling_s
-        )
+        await until(lambda: event in self.events() or self._reader.done(), ceiling_s=ceiling_s)
         assert event in self.events(), f"{event} was not logged: {self.lines}"
         return next(line for line in self.lines if line["event"] == event)
 
