@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 INTERPRETED = Path(__file__).parent / "interpreted"
 LIMIT_S = 600
 
 
+@pytest.mark.timeout(LIMIT_S + 60)
 def test_the_triton_backend_passes_its_tests_in_the_interpreter() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(INTERPRETED)],
