@@ -38,7 +38,7 @@ class Load:
 
     async def run(self) -> None:
         """Until `is_over`; then what is under way is finished."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_read=LATE_S, sock_connect=2)
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=LATE_S, sock_connect=LATE_S)
         connector = aiohttp.TCPConnector(limit=0, force_close=True)  # none of a dead gateway
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
             workers = [

@@ -19,7 +19,7 @@ GAP_S, AWAY_S = 2.2, 2.0
 """A fault has healed when what Redis answered for is in its file: two seconds at worst."""
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("database", "faults"),
     [
@@ -33,11 +33,10 @@ def test_no_fault_costs_a_row_or_lets_anybody_beyond_a_limit(
     verdict, chaos = asyncio.run(quota.run_round(database, smollm2_dir, faults, GAP_S, AWAY_S))
     assert verdict.is_clean, asdict(verdict)
     assert chaos.failed_while_away == []
-    assert chaos.watch.num_looks > 3 and verdict.num_rows > 100
-    assert {"rate_limit_exceeded", "concurrency_limit_exceeded"} <= {one.code for one in chaos.load.answers}
+    assert chaos.watch.num_looks > 3 and verdict.num_rows > quota.ENOUGH_ADMITTED
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_a_run_that_is_killed_leaves_no_process_behind(smollm2_dir: Path) -> None:
     command = [sys.executable, "-m", "chaos.quota", "--database", "postgres", "--model-dir", str(smollm2_dir)]
     environment = os.environ | {

@@ -27,8 +27,8 @@ LEASE_S = 3
 FAKE_ENGINE = ("--fake", "--fake-step-ms", "10", "--num-blocks", "4096", "--max-running", "128")
 LIMITS = {
     "concurrency": {"concurrent": 3},
-    "requests": {"requests_per_minute": 300},
-    "rate": {"tokens_per_minute": 12_000},
+    "requests": {"requests_per_minute": 120},
+    "rate": {"tokens_per_minute": 6_000},
     "budget": {"tokens_per_day": 4_000},
     "month": {"tokens_per_month": 4_000},
     "free": {},
@@ -151,7 +151,7 @@ class World(Stack):
     # Redis
 
     def connect_redis(self) -> "redis.Redis":
-        return redis.Redis.from_url(self.redis.url, socket_timeout=2)
+        return redis.Redis.from_url(self.redis.url, socket_timeout=20)
 
     def reserved(self) -> int:
         """Reservations open, leases held and tokens reserved, of everybody."""

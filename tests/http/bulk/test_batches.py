@@ -159,7 +159,7 @@ def test_cancelling_keeps_what_is_done(alice: BatchClient, bob: BatchClient) -> 
         with pytest.raises(openai.NotFoundError):
             act(batch.id)
     assert alice.api.batches.cancel(batch.id).status == "cancelling"
-    batch = alice.ended(batch, 30)
+    batch = alice.ended(batch)
     assert batch.status == "cancelled"
     assert batch.request_counts is not None
     done = alice.results(batch.output_file_id)
@@ -182,7 +182,7 @@ def test_a_tenants_batches_in_flight_have_a_limit(bulk_stack: Stack, bob: BatchC
         with pytest.raises(openai.RateLimitError, match="At most 1 batches"):
             once.start(lines)
         bob.api.batches.cancel(first.id)
-        bob.ended(first, 30)
+        bob.ended(first)
         bob.ended(bob.start(lines[:1]))
     finally:
         bulk_stack.manage("set_limit", "bob", "batches", "none")
@@ -191,10 +191,10 @@ def test_a_tenants_batches_in_flight_have_a_limit(bulk_stack: Stack, bob: BatchC
 def test_lines_over_a_rate_limit_wait_and_are_answered(bulk_stack: Stack, bob: BatchClient) -> None:
     bulk_stack.manage("set_limit", "bob", "requests_per_minute", "600", "--burst", "5")
     try:
-        lines = [chat_line(str(n), bob.model, max_tokens=2) for n in range(40)]
+        lines = [chat_line(str(n), bob.model, max_tokens=2) for n in range(20)]
         batch = bob.ended(bob.start(lines))
         assert batch.request_counts is not None
-        assert batch.request_counts.to_dict() == {"total": 40, "completed": 40, "failed": 0}
+        assert batch.request_counts.to_dict() == {"total": 20, "completed": 20, "failed": 0}
     finally:
         bulk_stack.manage("set_limit", "bob", "requests_per_minute", "none")
 
