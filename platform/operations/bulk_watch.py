@@ -90,15 +90,19 @@ class BulkWatch:
         self.num_kills = 0
         self._redis, self._broker = redis, broker
         self._worker, self._beat = worker, beat
-        self._judge = Judge(time.monotonic())
+        self._watched_s = 0.0
+        """A stall of the whole machine is no more of it than two looks: the others stood still as well."""
+        self._judge = Judge(self._watched_s)
 
     async def run(self) -> None:
         while True:
+            began = time.monotonic()
             try:
-                self._act(await self._look(), time.monotonic())
+                self._act(await self._look(), self._watched_s)
             except (RedisError, OSError):
-                self._judge.forgive(time.monotonic())
+                self._judge.forgive(self._watched_s)
             await asyncio.sleep(LOOK_EVERY_S)
+            self._watched_s += min(time.monotonic() - began, 2 * LOOK_EVERY_S)
 
     async def _look(self) -> Seen:
         pid = self._worker.pid

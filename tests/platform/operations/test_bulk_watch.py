@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from redis.asyncio import Redis
@@ -24,6 +25,7 @@ from operations.bulk_watch import (
 )
 from operations.child_process import ChildProcess
 from operations.children import ChildSpec
+from polling import until
 from servers_of_tests import RedisServer
 
 FREE = Pulse(at=0.0, num_places=3, num_busy=1, num_taken=5)
@@ -79,6 +81,26 @@ def test_a_clock_that_does_not_strike_although_somebody_could_hear_it() -> None:
     assert judge.clock_has_stopped(Seen(7, FREE, 0, 1.0), STOPPED_AFTER_S + 1)
     assert not judge.clock_has_stopped(Seen(7, FREE, 0, 2.0), STOPPED_AFTER_S + 2)
     assert not judge.clock_has_stopped(Seen(7, BUSY, 0, 2.0), 3 * STOPPED_AFTER_S)
+
+
+async def test_a_stall_of_the_whole_machine_kills_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operations.bulk_watch.IDLE_AFTER_S", 0.5)
+    monkeypatch.setattr("operations.bulk_watch.LOOK_EVERY_S", 0.01)
+    child = Mock(pid=7)
+    watch = BulkWatch(Mock(), Mock(), child, child)
+    looks: list[Seen] = []
+
+    async def look() -> Seen:
+        if len(looks) == 1:
+            time.sleep(1)  # noqa: ASYNC251
+        looks.append(Seen(7, FREE, 4, 1.0))
+        return looks[-1]
+
+    monkeypatch.setattr(watch, "_look", look)
+    watching = asyncio.create_task(watch.run())
+    await until(lambda: len(looks) > 5)
+    watching.cancel()
+    assert watch.num_kills == 0
 
 
 async def test_a_worker_that_takes_nothing_is_killed_and_started_again(
