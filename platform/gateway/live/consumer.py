@@ -1,6 +1,7 @@
 """WebSocket /v1/responses: from the messages of Channels to a LiveSocket."""
 
 import asyncio
+import secrets
 from typing import Any
 
 import structlog
@@ -86,7 +87,8 @@ class LiveConsumer(AsyncConsumer):
     async def _refuse(self, denied: Denied) -> None:
         """With an HTTP answer, as any request would be."""
         REFUSED_SOCKETS.labels(denied.code.value).inc()
-        headers = {"content-type": "application/json", **error_headers(denied)}
+        name = f"req_{secrets.token_hex(12)}"
+        headers = {"content-type": "application/json", "x-request-id": name, **error_headers(denied)}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         status = SHAPES[denied.code].status
         await self.base_send({"type": "websocket.http.response.start", "status": status, "headers": pairs})

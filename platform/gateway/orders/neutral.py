@@ -8,6 +8,7 @@ routing, and `stream_options.include_obfuscation` asks for padding that is never
 from typing import Any
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
@@ -44,6 +45,6 @@ def check_neutral(body: Struct, table: dict[str, tuple[Any, ...]], prefix: str =
         if value is None or value in neutral:
             continue
         param = prefix + name
-        allowed = " or ".join(repr(one) for one in (*neutral, None))
+        allowed = " or ".join(encode(one).decode() for one in (*neutral, None))
         message = f"'{param}' is not supported by this server yet; it may only be {allowed}."
         raise Denied(Code.UNSUPPORTED_PARAMETER, message, param=param)

@@ -4,12 +4,13 @@ uvicorn (on httptools) has neither, and answers what it can't parse in plain tex
 """
 
 import asyncio
+import secrets
 from typing import Any
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from gateway.errors import SHAPES, error_object
+from gateway.errors import SHAPES, error_headers, error_object
 from gateway.transport.request_parser import RequestParser
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
@@ -116,10 +117,12 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
 def _plain_answer(denied: Denied) -> bytes:
     body: bytes = msgspec.json.encode(error_object(denied))
-    head: list[Any] = [
-        STATUS_LINE[SHAPES[denied.code].status],
-        b"content-type: application/json\r\n",
-        b"content-length: %d\r\n" % len(body),
-        b"connection: close\r\n\r\n",
-    ]
-    return b"".join([*head, body])
+    named = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+        "x-request-id": f"req_{secrets.token_hex(12)}",
+        **error_headers(denied),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+    return b"".join([STATUS_LINE[SHAPES[denied.code].status], lines.encode(), b"\r\n", body])

@@ -1,10 +1,12 @@
 """Known fields that are not served."""
 
+import pytest
 from msgspec import structs
 
 from gateway.chat.body import ChatBody, ChatMessage
 from gateway.completions.body import CompletionBody
-from gateway.orders.neutral import ACCEPTED, NEUTRAL, NEUTRAL_IN_MESSAGE
+from gateway.orders.neutral import ACCEPTED, NEUTRAL, NEUTRAL_IN_MESSAGE, check_neutral
+from tenants.errors import Denied
 
 SERVED = {
     "model",
@@ -59,3 +61,8 @@ def test_no_field_is_accepted_and_forgotten() -> None:
 
 def test_message_fields_are_known_to_the_template_or_refused() -> None:
     assert set(NEUTRAL_IN_MESSAGE) <= names(ChatMessage)
+
+
+def test_what_may_be_given_is_told_in_json() -> None:
+    with pytest.raises(Denied, match="it may only be false or null"):
+        check_neutral(ChatBody(model="m", messages=[], store=True), NEUTRAL)

@@ -86,7 +86,9 @@ async def test_plain_requests_pass_and_connections_are_kept(port: int) -> None:
     "raw", [b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /\x00 HTTP/1.1\r\n\r\n"]
 )
 async def test_what_is_not_http_gets_an_error_of_our_shape(port: int, raw: bytes) -> None:
-    assert error_in(await answer_to(port, raw)) == (b"HTTP/1.1 400 Bad Request", "invalid_request")
+    answer = await answer_to(port, raw)
+    assert error_in(answer) == (b"HTTP/1.1 400 Bad Request", "invalid_request")
+    assert b"\r\nx-request-id: req_" in answer and b"\r\nx-should-retry: false\r\n" in answer
 
 
 async def test_endless_headers_are_cut_off(port: int) -> None:
