@@ -185,12 +185,19 @@ def test_first_start_stop_and_second_start(installation: Installation) -> None:
     assert installation.wait() == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_an_engine_that_dies_or_stands_still_is_replaced(
-    installation: Installation, how: signal.Signals
+def test_an_engine_that_is_lost_is_replaced_and_no_child_outlives_a_supervisor_that_is_killed(
+    installation: Installation,
 ) -> None:
     installation.start()
     installation.wait_complete()
+    for how in (signal.SIGKILL, signal.SIGSTOP):
+        check_replacement(installation, how)
+    installation.signal(signal.SIGKILL)
+    installation.wait()
+    installation.wait_gone()
+
+
+def check_replacement(installation: Installation, how: signal.Signals) -> None:
     first = installation.engine_pid()
     before = installation.processes()
     assert first is not None
@@ -199,14 +206,6 @@ def test_an_engine_that_dies_or_stands_still_is_replaced(
     wait_until(lambda: installation.status("/ready") == 200, "ready again", CEILING_S)
     assert installation.complete(installation.key) == "length"
     assert before - installation.processes() == {first}  # nothing else was started again
-
-
-def test_children_die_with_a_supervisor_that_is_killed(installation: Installation) -> None:
-    installation.start()
-    installation.wait_complete()
-    installation.signal(signal.SIGKILL)
-    installation.wait()
-    installation.wait_gone()
 
 
 def test_a_busy_port_is_named_before_anything_starts(installation: Installation) -> None:
