@@ -14,22 +14,35 @@ from tenants.errors import Denied
 
 log = structlog.get_logger("gateway")
 
+LEAVING_S = 3.0
+"""For requests that were told to end: the engine's last word, the last event, the settlement's start."""
+
 
 class Gateway:
     def __init__(self) -> None:
         self.services: Services | None = None
+        self._answering: set[asyncio.Task[object]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
-        else:
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+        try:
             await self._answer(Exchange(scope, receive, send))
+        finally:
+            self._answering.discard(task)
 
     async def startup(self) -> None:
         self.services = Services()
         await self.services.start()
 
     async def shutdown(self) -> None:
+        """The server has cancelled what was still open, and waits for none of it."""
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=LEAVING_S)
         if self.services is not None:
             await self.services.stop()
             self.services = None

@@ -82,8 +82,10 @@ def test_without_an_engine_requests_are_refused_at_once(harmed_service: Service,
 
 def test_the_stopped_engine_that_wakes_up_serves_again(fake_service: Service, fake_stack: Stack) -> None:
     fake_stack.signal("engine", signal.SIGSTOP)
-    wait_until(lambda: fake_stack.status("/ready") == 503, "not ready")
-    fake_stack.signal("engine", signal.SIGCONT)
+    try:
+        wait_until(lambda: fake_stack.status("/ready") == 503, "not ready")
+    finally:
+        fake_stack.signal("engine", signal.SIGCONT)
     fake_stack.wait_ready()
     assert fake_service.complete(max_tokens=2, ignore_eos=True)["usage"]["completion_tokens"] == 2
 

@@ -67,12 +67,14 @@ def test_a_gateway_that_stops_ends_its_streams_with_an_error_event(
     with service.opened("/v1/chat/completions", body) as (stream, events):
         next(events)
         fake_stack.signal("gateway", signal.SIGTERM)
-        for _ in events:
-            pass
+        try:
+            for _ in events:
+                pass
+        finally:
+            assert fake_stack.processes["gateway"].wait(60) is not None
+            fake_stack.start_gateway()
+            fake_stack.wait_ready()
     assert stream.error is not None and stream.error["code"] == "draining"
-    assert fake_stack.processes["gateway"].wait(60) is not None
-    fake_stack.start_gateway()
-    fake_stack.wait_ready()
     row = service.ledger_row(stream.response.headers["x-request-id"])
     assert row["ending"] == "aborted"
     assert row["output_tokens"] >= len(stream.deltas())
