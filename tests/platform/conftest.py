@@ -28,6 +28,12 @@ from tenants.models import Tenant
 from tenants.services import create_tenant
 
 
+@pytest.fixture(autouse=True)
+def patience_with_redis(settings: Any) -> None:
+    """On a busy machine; tests of a Redis that hangs have less."""
+    settings.OCTAVO_REDIS_TIMEOUT_SECONDS = 20.0
+
+
 @pytest.fixture
 def store(redis_url: str) -> Iterator[redis.Redis]:
     """The run's Redis with no tenant's state in it; this process knows no key."""

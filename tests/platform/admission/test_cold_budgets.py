@@ -200,8 +200,9 @@ async def test_two_loaders_that_race_count_everything_once(
 
 
 async def test_without_a_database_a_cold_budget_admits_nothing_and_a_warm_one_goes_on(
-    header: str, server: RedisServer, facts: Facts, in_thread: InThread
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(budget_loading, "PATIENCE_MS", 100)  # with the load that failed
     assert await many(header, facts, range(10)) == 10
 
     def rename(before: str, after: str) -> None:

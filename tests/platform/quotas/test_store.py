@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,9 @@ async def test_no_redis_is_a_denial(
 
 
 async def test_a_redis_that_hangs_does_not_hang_a_burst(
-    server: RedisServer, reservation: MakeReservation, policy: MakePolicy
+    server: RedisServer, reservation: MakeReservation, policy: MakePolicy, settings: Any
 ) -> None:
+    settings.OCTAVO_REDIS_TIMEOUT_SECONDS = 0.3
     assert await reserve(reservation("a"), policy(), is_fresh=True)
     server.pause()
     started = time.monotonic()
