@@ -44,11 +44,19 @@ def make_matcher(vocabulary: Vocabulary) -> MakeMatcher:
     return make
 
 
-@pytest.fixture
-def compiler(vocabulary: Vocabulary) -> Iterator[Compiler]:
-    compiler = Compiler(vocabulary)
+@pytest.fixture(scope="session")
+def standing_compiler(vocabulary: Vocabulary) -> Iterator[Compiler]:
+    """Its clock stands still, so nothing is refused for having waited too long, however slow the machine."""
+    compiler = Compiler(vocabulary, clock=lambda: 0.0)
     yield compiler
     compiler.close()
+
+
+@pytest.fixture
+def compiler(standing_compiler: Compiler) -> Compiler:
+    """One that has compiled nothing."""
+    standing_compiler._compiled.clear()
+    return standing_compiler
 
 
 @pytest.fixture

@@ -209,7 +209,7 @@ def test_without_a_compiler_constraints_are_refused_by_name() -> None:
 @pytest.fixture
 def compiler() -> Iterator[Compiler]:
     vocabulary = load_vocabulary(byte_level_tokenizer(), vocab_size=VOCAB_SIZE, end_ids=[END_ID])
-    compiler = Compiler(vocabulary, num_threads=1)
+    compiler = Compiler(vocabulary, num_threads=1, clock=lambda: 0.0)  # nobody waits too long
     yield compiler
     compiler.close()
 
