@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -36,12 +38,21 @@ def test_no_fault_costs_a_row_or_lets_anybody_beyond_a_limit(
     assert chaos.watch.num_looks > 3 and verdict.num_rows > quota.ENOUGH_ADMITTED
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """For what a killed run leaves lying about: short, for its sockets, and open to PostgreSQL's user."""
+    with tempfile.TemporaryDirectory(prefix="oct-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
 @pytest.mark.timeout(240)
-def test_a_run_that_is_killed_leaves_no_process_behind(smollm2_dir: Path) -> None:
+def test_a_run_that_is_killed_leaves_no_process_behind(smollm2_dir: Path, folder: Path) -> None:
     command = [sys.executable, "-m", "chaos.quota", "--database", "postgres", "--model-dir", str(smollm2_dir)]
     environment = os.environ | {
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'platform'}{os.pathsep}{ROOT / 'tests'}",
         "OCTAVO_MODEL_DIR": str(smollm2_dir),
+        "TMPDIR": str(folder),
     }
     run = subprocess.Popen(command, cwd=ROOT, env=environment)
     seen: dict[int, psutil.Process] = {}
