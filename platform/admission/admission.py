@@ -121,7 +121,7 @@ class Admission:
     def finish_with(self, error: BaseException) -> None:
         """How it ended, from what the handler raised without saying more."""
         if isinstance(error, asyncio.CancelledError | GeneratorExit):
-            self.finish(Ending.ABORTED, self._ended_by or Code.CLIENT_GONE)
+            self.finish(Ending.ABORTED, self._ended_by or _why(error))
         else:
             self.finish(Ending.FAILED, error.code if isinstance(error, Denied) else Code.INTERNAL_ERROR)
 
@@ -190,3 +190,8 @@ class Admission:
             self._ended_by = code
             if self._end_now is not None:
                 self._end_now(code)
+
+
+def _why(cancelled: BaseException) -> Code:
+    """Who cancels for another reason than the client's says so (fleet/cancelling.py)."""
+    return next((word for word in cancelled.args if isinstance(word, Code)), Code.CLIENT_GONE)

@@ -1,5 +1,6 @@
-"""Request bodies: JSON whose nesting the parser survives."""
+"""Request bodies: JSON whose nesting the parser survives, and that two parsers can't read differently."""
 
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -8,8 +9,6 @@ from rest_framework.parsers import JSONParser
 
 
 class StrictJsonParser(JSONParser):
-    """NaN and Infinity are refused by the REST framework itself."""
-
     def parse(
         self,
         stream: IO[Any],
@@ -17,6 +16,22 @@ class StrictJsonParser(JSONParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         try:
-            return super().parse(stream, media_type, parser_context)
+            text = stream.read().decode()
+            return json.loads(text, object_pairs_hook=_object_of, parse_constant=_refuse_constant)
         except RecursionError:
             raise ParseError("The JSON is nested too deeply.") from None
+        except ValueError as error:
+            raise ParseError(f"JSON parse error - {error}") from None
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"The field {name!r} is given twice.")
+        found[name] = value
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON.")

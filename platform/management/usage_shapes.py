@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 from rest_framework import serializers
 
-from management.fields import IdField
+from management.fields import IdField, ReplicaField
 from management.resources import Query
 from management.selectors import SUMS
 from usage.models import DailyUsage, Ending, HourlyUsage, LedgerEntry
@@ -37,6 +37,7 @@ class LedgerEntrySerializer(serializers.ModelSerializer):
     tenant = IdField(source="tenant_id")
     key = serializers.CharField(source="key_id")
     metadata = serializers.DictField()
+    replica = ReplicaField()
 
     class Meta:
         model = LedgerEntry

@@ -10,6 +10,7 @@ from channels.exceptions import StopConsumer
 
 from gateway.application import Gateway
 from gateway.errors import SHAPES, error_headers, error_object, internal_error
+from gateway.live.closing import CloseCode
 from gateway.live.handshake import opening_of
 from gateway.live.metrics import REFUSED_SOCKETS
 from gateway.live.socket import LiveSocket
@@ -34,6 +35,7 @@ class LiveConsumer(AsyncConsumer):
         self._watch: SocketWatch | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_given_up = False
+        self._gone_for = Code.CLIENT_GONE
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Without Channels' look at the database connections, which is a thread hop for each message."""
@@ -43,6 +45,8 @@ class LiveConsumer(AsyncConsumer):
             case "websocket.receive":
                 await self._receive(message)
             case "websocket.disconnect":
+                if message["code"] == CloseCode.RESTART:
+                    self._gone_for = Code.DRAINING
                 raise StopConsumer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -106,4 +110,4 @@ class LiveConsumer(AsyncConsumer):
     async def _leave(self) -> None:
         if self._socket is not None and self._watch is not None:
             self._watch.drop(self._socket)
-            await self._socket.gone()
+            await self._socket.gone(self._gone_for)

@@ -190,13 +190,13 @@ class LiveSocket:
             self._is_closed = True
             self._give_up()
 
-    async def gone(self) -> None:
+    async def gone(self, why: Code) -> None:
         """The connection is closed: whatever is being made is given up."""
         self.is_closing = True
         tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
         for lane in self._lanes.values():
             lane.clear()
-        await asyncio.gather(*(cancelled(task, CLEAN_UP_S) for task in tasks))
+        await asyncio.gather(*(cancelled(task, CLEAN_UP_S, why) for task in tasks))
 
 
 def _is_meant(message: CancelMessage, stream_id: str | None, job: Job) -> bool:

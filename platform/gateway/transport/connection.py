@@ -7,6 +7,7 @@ from typing import Any
 from fleet.cancelling import cancelled
 from gateway.limits import GENERATION_BODY_BYTES, READ_TIMEOUT_S
 from gateway.transport.exchange import ClientGone, Exchange
+from inference_engine.contract.codes import Code
 
 TICK_S = 5.0
 """A ping at least every two ticks."""
@@ -17,7 +18,10 @@ CLEAN_UP_S = 3.0
 async def while_connected(
     exchange: Exchange, work: Coroutine[Any, Any, None], *, tick_s: float = TICK_S
 ) -> None:
-    """Run `work` to its end. Raises what it raises, and ClientGone. Call it once the body has been read."""
+    """Run `work` to its end. Raises what it raises, and ClientGone. Call it once the body has been read.
+
+    Cancelled itself, by a server that stops, it tells the work so.
+    """
     task = asyncio.create_task(work)
     gone = asyncio.create_task(exchange.wait_gone())
     try:
@@ -28,6 +32,9 @@ async def while_connected(
             stream = exchange.stream
             if not task.done() and stream is not None and not await stream.tick(tick_s):
                 raise ClientGone
+    except asyncio.CancelledError:
+        await cancelled(task, CLEAN_UP_S, Code.DRAINING)
+        raise
     finally:
         gone.cancel()
         await cancelled(task, CLEAN_UP_S)

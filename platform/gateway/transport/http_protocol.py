@@ -4,14 +4,13 @@ uvicorn (on httptools) has neither, and answers what it can't parse in plain tex
 """
 
 import asyncio
-import secrets
 from typing import Any
 
-import msgspec
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from gateway.errors import SHAPES, error_headers, error_object
+from gateway.transport.plain_answer import plain_answer
 from gateway.transport.request_parser import RequestParser
+from gateway.transport.unframed import without_chunks
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
@@ -47,7 +46,8 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        is_old = cycle.scope["http_version"] == "1.0"
+        super()._start_asgi_task(cycle, without_chunks(app, cycle) if is_old else app)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -111,18 +111,5 @@ class GuardedHttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete:
-            self.transport.write(_plain_answer(denied))
+            self.transport.write(plain_answer(denied))
         self.transport.close()
-
-
-def _plain_answer(denied: Denied) -> bytes:
-    body: bytes = msgspec.json.encode(error_object(denied))
-    named = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "connection": "close",
-        "x-request-id": f"req_{secrets.token_hex(12)}",
-        **error_headers(denied),
-    }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-    return b"".join([STATUS_LINE[SHAPES[denied.code].status], lines.encode(), b"\r\n", body])

@@ -5,6 +5,12 @@ import logging
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidHandshake
+from websockets.http11 import Request
+
+from gateway.transport.plain_answer import plain_answer
+from inference_engine.contract.codes import Code
+from tenants.errors import Denied
 
 LINGER_S = 10.0
 """For a close that waits in the connection's buffer."""
@@ -19,6 +25,26 @@ class GuardedSocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.logger = self.conn.logger = _silent
+
+    def handle_connect(self, event: Request) -> None:
+        """The handshake is looked at here first: uvicorn would refuse it in plain text."""
+        try:
+            self.conn.process_request(event)
+        except InvalidHandshake as error:
+            self._refuse(f"This is no WebSocket handshake: {error}.")
+        else:
+            super().handle_connect(event)
+
+    def data_received(self, data: bytes) -> None:
+        """What websockets can't read, such as more than 128 headers, would otherwise never be answered."""
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated:
+            self._refuse("This is no WebSocket handshake that is read here.")
+
+    def _refuse(self, message: str) -> None:
+        self.handshake_initiated = self.handshake_complete = self.close_sent = True
+        self.transport.write(plain_answer(Denied(Code.INVALID_REQUEST, message)))
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._linger is not None:

@@ -92,6 +92,7 @@ class Boom(Exception):
     ("raised", "ending", "code"),
     [
         (asyncio.CancelledError(), "aborted", "client_gone"),
+        (asyncio.CancelledError(Code.DRAINING), "aborted", "draining"),
         (GeneratorExit(), "aborted", "client_gone"),
         (Denied(Code.NO_READY_REPLICA, "none"), "failed", "no_ready_replica"),
         (Boom(), "failed", "internal_error"),

@@ -86,6 +86,8 @@ def test_a_body_that_is_no_object_is_refused(olga: Caller, tenant: Tenant, body:
         ({"name": "New", "slug": "a b"}, "slug"),
         ({"name": "New", "weight": 0}, "weight"),
         ({"name": "New", "weight": "x"}, "weight"),
+        ({"name": "New", "weight": True}, "weight"),
+        ({"name": "New", "queue_timeout_seconds": True}, "queue_timeout_seconds"),
         ({"name": "New", "max_output_tokens": 0}, "max_output_tokens"),
         ({"name": "New", "max_output_tokens": 10**30}, "max_output_tokens"),
         ({"name": "New", "service_class": "gold"}, "service_class"),
@@ -104,7 +106,18 @@ def test_wrong_fields_are_named(olga: Caller, body: object, param: str | None) -
     assert Tenant.objects.count() == 1
 
 
-@pytest.mark.parametrize("text", ['{"name": NaN}', "{", "[" * 100_000, '{"name": "\udcff"}', "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": NaN}',
+        '{"name": "a", "name": "b"}',
+        '{"a": {"b": 1, "b": 1}}',
+        "{",
+        "[" * 100_000,
+        '{"name": "\udcff"}',
+        "\xff",
+    ],
+)
 def test_what_is_no_json_is_told_so(olga: Caller, text: str) -> None:
     data = text.encode("utf-8", "surrogateescape") if text != "\xff" else b"\xff"
     response = olga.client.post("/api/v1/tenants/", data, content_type="application/json")

@@ -77,8 +77,20 @@ def test_what_is_asked_for_is_what_comes(alice: Caller, bob: Caller) -> None:
     since, until = NOON + timedelta(hours=3), NOON + timedelta(days=1)
     assert request_ids(alice, f"since={text(since)}&until={text(until)}") == ["a2"]
     assert request_ids(alice, f"until={text(NOON - timedelta(days=40))}") == []
-    for wrong in ("since=yesterday", "ending=happy", "until=0001-01-01T00:00:00Z", "what=1"):
+    for wrong in ("since=yesterday", "ending=happy", "until=0001-01-01T00:00:00Z", "what=1", "format=csv"):
         assert alice.get(f"usage/requests/?{wrong}").status == 400, wrong
+
+
+def test_where_an_engine_is_is_not_for_tenants(alice: Caller, olga: Caller) -> None:
+    """They see which of the engines it was, and operators all of its name."""
+    name = "unix:/srv/octavo/run/engine.sock@rack7"
+    for request_id, replica in (("e1", name), ("e2", name), ("e3", "other")):
+        add(alice, request_id, replica=replica)
+    assert [olga.get(f"usage/requests/{one}/").json["replica"] for one in ("e1", "e3")] == [name, "other"]
+    seen = {each["request_id"]: each["replica"] for each in alice.get("usage/requests/").json["results"]}
+    assert seen["a1"] == "" and seen["e1"] == seen["e2"] != seen["e3"]
+    assert all(seen[one].startswith("engine-") for one in ("e1", "e3")) and "rack7" not in seen["e1"]
+    assert alice.get("usage/requests/e1/").json["replica"] == seen["e1"]
 
 
 def test_pages_hold_each_row_once(alice: Caller) -> None:

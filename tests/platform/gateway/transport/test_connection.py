@@ -8,6 +8,7 @@ from gateway.runs.chunks import PING
 from gateway.transport.connection import while_connected
 from gateway.transport.event_stream import MAX_BLOCKED_TICKS, EventStream
 from gateway.transport.exchange import ClientGone
+from inference_engine.contract.codes import Code
 from polling import until
 from tenants.errors import Denied
 
@@ -39,6 +40,9 @@ async def test_a_client_that_leaves_has_the_work_cancelled_and_cleaned_up(client
         try:
             seen.append("started")
             await asyncio.Event().wait()
+        except asyncio.CancelledError as told:
+            seen.extend(told.args)
+            raise
         finally:
             await asyncio.sleep(0)
             seen.append("cleaned up")
@@ -48,25 +52,29 @@ async def test_a_client_that_leaves_has_the_work_cancelled_and_cleaned_up(client
     asked.leaves()
     with pytest.raises(ClientGone):
         await asyncio.wait_for(running, 5)
-    assert seen == ["started", "cleaned up"]
+    assert seen == ["started", Code.CLIENT_GONE, "cleaned up"]
 
 
 async def test_cancelling_from_outside_cancels_the_work(client) -> None:
+    """A server that stops does so, and no client has gone."""
     seen = []
 
     async def work() -> None:
         seen.append("started")
         try:
             await asyncio.Event().wait()
+        except asyncio.CancelledError as told:
+            seen.extend(told.args)
+            raise
         finally:
             seen.append("cleaned up")
 
     running = asyncio.create_task(while_connected(client().exchange(), work()))
     await until(lambda: seen == ["started"])
-    running.cancel()
+    running.cancel("by the server")
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert seen == ["started", "cleaned up"]
+    assert seen == ["started", Code.DRAINING, "cleaned up"]
 
 
 async def test_an_idle_stream_is_pinged(client) -> None:

@@ -26,6 +26,11 @@ async def application(scope, receive, send) -> None:  # type: ignore[no-untyped-
     while is_more:
         message = await receive()
         body, is_more = body + message.get("body", b""), message.get("more_body", False)
+    if scope["path"] == "/stream":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for piece in (b"one ", b"two ", b""):
+            await send({"type": "http.response.body", "body": piece, "more_body": piece != b""})
+        return
     answer = body or b"ok"
     length = str(len(answer)).encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
@@ -89,6 +94,22 @@ async def test_what_is_not_http_gets_an_error_of_our_shape(port: int, raw: bytes
     answer = await answer_to(port, raw)
     assert error_in(answer) == (b"HTTP/1.1 400 Bad Request", "invalid_request")
     assert b"\r\nx-request-id: req_" in answer and b"\r\nx-should-retry: false\r\n" in answer
+
+
+@pytest.mark.parametrize("kept", [b"", b"connection: keep-alive\r\n"])
+async def test_a_stream_for_http_1_0_has_no_chunks_and_ends_with_the_connection(
+    port: int, kept: bytes
+) -> None:
+    head, _, body = (await answer_to(port, b"GET /stream HTTP/1.0\r\n" + kept + b"\r\n")).partition(
+        b"\r\n\r\n"
+    )
+    assert body == b"one two "
+    assert b"connection: close" in head and b"transfer-encoding" not in head
+    assert (await answer_to(port, b"GET /x HTTP/1.0\r\n\r\n")).endswith(
+        b"content-length: 2\r\nconnection: close\r\n\r\nok"
+    )
+    modern = await answer_to(port, b"GET /stream HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+    assert b"transfer-encoding: chunked" in modern and modern.endswith(b"0\r\n\r\n")
 
 
 async def test_endless_headers_are_cut_off(port: int) -> None:
