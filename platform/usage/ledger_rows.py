@@ -78,7 +78,7 @@ def _id(value: str) -> int:
 
 
 def _text(length: int) -> Callable[[str], str]:
-    return lambda value: value.replace("\x00", "")[:length]
+    return lambda value: _without_nul(value)[:length]
 
 
 def _required(length: int) -> Callable[[str], str]:
@@ -107,8 +107,15 @@ def _number_or_none(value: str) -> float | None:
 
 
 def _object(value: str) -> dict[str, Any]:
-    found = json.loads(value.replace("\\u0000", "")) if value else {}
-    return found if isinstance(found, dict) else {}
+    """Cleaned once it is read: a client may write a NUL's escape as plain text, and that is no NUL."""
+    found = json.loads(value) if value else {}
+    if not isinstance(found, dict):
+        return {}
+    return {_without_nul(name): _without_nul(each) for name, each in found.items()}
+
+
+def _without_nul(value: Any) -> Any:
+    return value.replace("\x00", "") if isinstance(value, str) else value
 
 
 _READERS: dict[str, Callable[[str], Any]] = {

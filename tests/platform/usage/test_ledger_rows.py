@@ -1,5 +1,6 @@
 """Stream entries as rows: whatever a client put into them, a row or a clear refusal."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -80,6 +81,12 @@ def test_what_no_column_holds_is_cut_or_left_out() -> None:
     assert entry.user.startswith("abü") and len(entry.user) == 512
     assert entry.metadata == {"a": "xy"}
     assert (entry.output_tokens, entry.cached_tokens) == (2**31 - 1, 0)
+
+
+@pytest.mark.parametrize("text", ["\\u0000", "a\\u0000b", "\\", "\\\\u0000", "\\ud800"])
+def test_metadata_that_looks_like_an_escape_is_text(text: str) -> None:
+    """Taken for one it broke the JSON, and whoever sent it was not billed."""
+    assert ledger_entry({**PLAIN, "metadata": json.dumps({text: text})}).metadata == {text: text}
 
 
 def test_bytes_that_are_no_text_are_still_an_entry() -> None:
