@@ -1,6 +1,9 @@
 """GET /v1/models and /v1/models/{id}, and what a model's name in a request stands for."""
 
+import contextlib
+
 from admission.decision import model_not_found, wrong_network
+from admission.freshness import confirmed
 from api_keys.authentication import authenticate
 from api_keys.networks import is_within
 from api_keys.principal import Principal
@@ -32,32 +35,41 @@ async def show_model(exchange: Exchange, services: Services) -> None:
 
 
 async def _caller(exchange: Exchange) -> Principal:
-    """For what passes no gate. Raises Denied."""
-    principal = await authenticate(exchange.header(b"authorization"))
+    """For what passes no gate: as the policy is now. Raises Denied."""
+    principal = await confirmed(await authenticate(exchange.header(b"authorization")))
     if not is_within(principal.allowed_networks, exchange.address):
         raise wrong_network()
     return principal
 
 
-def described(services: Services, principal: Principal, name: str) -> Description:
-    """Of the model that this name stands for. Raises Denied; one that this key may not use doesn't exist."""
-    model = principal.model_named(name)
-    if not principal.may_use(model):
+async def described(services: Services, principal: Principal, name: str) -> Description:
+    """Of the model that this name stands for. Raises Denied; one that this key may not use doesn't exist.
+
+    What is cached of a key neither refuses nor renames: the gate, which sees that it is old, comes later.
+    """
+    if name not in principal.model_aliases and principal.may_use(name):
+        with contextlib.suppress(Denied):
+            return services.fleet.describe(name)
+    present = await confirmed(principal)
+    model = present.model_named(name)
+    if not present.may_use(model):
         raise model_not_found(model)
     return services.fleet.describe(model)
 
 
-def text_model(services: Services, principal: Principal, name: str) -> Description:
+async def text_model(services: Services, principal: Principal, name: str) -> Description:
     """The same of one that generates text. Raises Denied."""
-    description = described(services, principal, name)
+    description = await described(services, principal, name)
     if description.embedding is not None:
         raise _unfit(f"The model '{description.model}' was made for embeddings; it generates no text.")
     return description
 
 
-def embedding_model(services: Services, principal: Principal, name: str) -> tuple[Description, Embedding]:
+async def embedding_model(
+    services: Services, principal: Principal, name: str
+) -> tuple[Description, Embedding]:
     """The same of one that was made for embeddings, and what it gives. Raises Denied."""
-    description = described(services, principal, name)
+    description = await described(services, principal, name)
     if description.embedding is None:
         raise _unfit(f"The model '{description.model}' generates text; it was not made for embeddings.")
     return description, description.embedding

@@ -40,7 +40,7 @@ async def chat_order(services: Services, principal: Principal, raw: bytes) -> tu
     """What a body asks for, and of which model. Raises Denied."""
     body: ChatBody = _decoder.decode(raw)
     _check(body)
-    description = text_model(services, principal, body.model)
+    description = await text_model(services, principal, body.model)
     text = await services.texts.get(description)
     tools = tools_of(body.tools, body.tool_choice, body.parallel_tool_calls)
     answer = constraint_of(body.response_format)

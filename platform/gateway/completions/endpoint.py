@@ -35,7 +35,7 @@ async def completion_order(services: Services, principal: Principal, raw: bytes)
     """What a body asks for, and of which model. Raises Denied."""
     body: CompletionBody = _decoder.decode(raw)
     check_neutral(body, NEUTRAL)
-    description = text_model(services, principal, body.model)
+    description = await text_model(services, principal, body.model)
     text = await services.texts.get(description)
     prompts = await encode_prompts(body.prompt, text, description)
     order = order_of(

@@ -54,7 +54,7 @@ class EmbeddingOrder:
 async def embedding_order(services: Services, principal: Principal, raw: bytes) -> EmbeddingOrder:
     """Raises Denied."""
     body: EmbeddingsBody = _decoder.decode(raw)
-    description, embedding = embedding_model(services, principal, body.model)
+    description, embedding = await embedding_model(services, principal, body.model)
     if body.dimensions is not None and body.dimensions > embedding.size:
         message = f"This model's vectors have {embedding.size} dimensions, fewer than {body.dimensions}."
         raise Denied(Code.INVALID_REQUEST, message, param="dimensions")

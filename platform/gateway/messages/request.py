@@ -33,7 +33,7 @@ async def messages_order(
     services: Services, principal: Principal, body: MessagesBody
 ) -> tuple[Order, Description]:
     """Raises Denied."""
-    description = text_model(services, principal, body.model)
+    description = await text_model(services, principal, body.model)
     text = await services.texts.get(description)
     tools = _tools_of(body)
     try:
@@ -54,7 +54,7 @@ async def messages_order(
 
 async def num_tokens(services: Services, principal: Principal, body: CountTokensBody) -> int:
     """Of the prompt. Raises Denied."""
-    description = text_model(services, principal, body.model)
+    description = await text_model(services, principal, body.model)
     text = await services.texts.get(description)
     return len(await prompt_of(body, _tools_of(body), text))
 

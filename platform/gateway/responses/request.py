@@ -49,7 +49,7 @@ async def read_request(
 ) -> tuple[ResponseRequest, Description]:
     """Raises Denied."""
     _check(body)
-    description = text_model(services, principal, body.model)
+    description = await text_model(services, principal, body.model)
     text = await services.texts.get(description)
     past = await past_of(services.responses, principal, body.previous_response_id)
     given = read_input(body.input, number)

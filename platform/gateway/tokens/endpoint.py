@@ -39,7 +39,7 @@ async def tokenize(exchange: Exchange, services: Services) -> None:
 async def _answer_tokens(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
     body: TokenizeBody = _tokenize.decode(raw)
     _check(body)
-    description = _meant(services, principal, body.model)
+    description = await _meant(services, principal, body.model)
     text = await services.texts.get(description)
     tokens = await _tokens_of(body, text)
     names = [token_name(text.token_bytes(token)) for token in tokens] if body.return_token_strs else None
@@ -83,7 +83,7 @@ async def detokenize(exchange: Exchange, services: Services) -> None:
 
 async def _answer_text(exchange: Exchange, services: Services, principal: Principal, raw: bytes) -> None:
     body: DetokenizeBody = _detokenize.decode(raw)
-    description = _meant(services, principal, body.model)
+    description = await _meant(services, principal, body.model)
     if len(body.tokens) > description.context_length:
         message = f"At most {description.context_length} tokens, the model's context, are accepted."
         raise Denied(Code.CONTEXT_LENGTH_EXCEEDED, message, param="tokens")
@@ -92,10 +92,10 @@ async def _answer_text(exchange: Exchange, services: Services, principal: Princi
     await exchange.send_json(200, Detokenized(text.decode(body.tokens, skip_special_tokens=False)))
 
 
-def _meant(services: Services, principal: Principal, name: str | None) -> Description:
+async def _meant(services: Services, principal: Principal, name: str | None) -> Description:
     """The model named, or the only one that there is for this key. Raises Denied."""
     if name is not None:
-        return described(services, principal, name)
+        return await described(services, principal, name)
     usable = [one for model, one in services.fleet.models().items() if principal.may_use(model)]
     if len(usable) != 1:
         message = f"Name the 'model': {len(usable)} are ready for this API key."
