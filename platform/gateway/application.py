@@ -65,9 +65,8 @@ class Gateway:
             await self._dispatch(exchange)
         except ClientGone:
             return
-        except asyncio.CancelledError:  # this process stops and waits no longer
+        except asyncio.CancelledError:  # this process stops; raised again, each would be logged
             await _deny(exchange, Denied(Code.DRAINING, "This server is stopping.", retry_after_s=1.0))
-            raise
         except Denied as denied:
             await _deny(exchange, denied)
         except Exception:

@@ -51,3 +51,4 @@ async def test_the_engines_are_left_when_all_have_been_told(monkeypatch: pytest.
     await gateway.shutdown()
     assert services.was_answered is True
     assert sent[0]["status"] == 503 and b"draining" in sent[1]["body"]
+    assert services.request.exception() is None  # uvicorn would log a traceback for each open stream
