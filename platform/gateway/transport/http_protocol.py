@@ -9,6 +9,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.transport.plain_answer import plain_answer
+from gateway.transport.reader_watch import ReaderWatch
 from gateway.transport.request_parser import RequestParser
 from gateway.transport.unframed import without_chunks
 from inference_engine.contract.codes import Code
@@ -33,10 +34,12 @@ class GuardedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._reader = ReaderWatch(transport, self.loop)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._reader.end()
         super().connection_lost(exc)
         if self._running is not None and not self._running.response_complete:
             self._running.disconnected = (
@@ -59,8 +62,21 @@ class GuardedHttpProtocol(HttpToolsProtocol):
                 Denied(Code.HEADERS_TOO_LARGE, f"The headers are larger than {MAX_HEAD_BYTES} bytes.")
             )
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reader.begin()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._reader.end()
+
+    def on_response_complete(self) -> None:
+        self._reader.begin()
+        super().on_response_complete()
+
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._reader.end()
         self._has_begun = True
         self._expect_head()
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvicorn
 
-from gateway.transport import http_protocol
+from gateway.transport import http_protocol, reader_watch
 from gateway.transport.http_protocol import MAX_HEAD_BYTES, GuardedHttpProtocol
 
 OK = b"HTTP/1.1 200 OK"
@@ -31,13 +31,15 @@ async def application(scope, receive, send) -> None:  # type: ignore[no-untyped-
         for piece in (b"one ", b"two ", b""):
             await send({"type": "http.response.body", "body": piece, "more_body": piece != b""})
         return
-    answer = body or b"ok"
+    answer = BIG if scope["path"] == "/big" else body or b"ok"
     length = str(len(answer)).encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
     await send({"type": "http.response.body", "body": answer})
 
 
 left: list[str] = []
+BIG = b"x" * (32 << 20)
+"""More than both ends of a connection keep for a client that doesn't read."""
 
 
 @pytest.fixture
@@ -136,6 +138,27 @@ async def test_a_slow_body_is_not_a_slow_head(port: int, monkeypatch: pytest.Mon
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.6):
             await reader.read()
+    writer.close()
+
+
+@pytest.mark.parametrize("kept", [b"", b"connection: close\r\n"])
+async def test_who_reads_nothing_of_an_answer_is_left(
+    port: int, kept: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_watch, "LONGEST_BLOCK_S", 0.3)
+    lost, connection_lost = asyncio.Event(), GuardedHttpProtocol.connection_lost
+
+    def heard(self: GuardedHttpProtocol, exc: Exception | None) -> None:
+        connection_lost(self, exc)
+        lost.set()
+
+    monkeypatch.setattr(GuardedHttpProtocol, "connection_lost", heard)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /big HTTP/1.1\r\nhost: x\r\n" + kept + b"\r\n")
+    await reader.readexactly(1)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    async with asyncio.timeout(30):
+        await lost.wait()
     writer.close()
 
 
