@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db import DataError, IntegrityError, transaction
 
 from conversations.models import StoredResponse
+from conversations.selectors import responses_named
 
 
 def keep(responses: Sequence[StoredResponse]) -> set[str]:
@@ -35,7 +36,7 @@ def _keep_ancestors(response: StoredResponse) -> None:
 
 def delete_response(tenant_id: int, response_id: str) -> bool:
     """Whether there was one."""
-    deleted, _ = StoredResponse.objects.filter(tenant_id=tenant_id, pk=response_id).delete()
+    deleted, _ = responses_named(tenant_id, response_id).delete()
     return deleted > 0
 
 

@@ -58,7 +58,7 @@ class Requests(mixins.RetrieveModelMixin, UsageResource):
     serializer_class = LedgerEntrySerializer
     pagination_class = ByAdmission
     lookup_field = "request_id"
-    lookup_value_regex = "[^/]{1,128}"
+    lookup_value_regex = r"[^/\x00]{1,128}"
     required: ClassVar = {"list": MAY_VIEW, "retrieve": MAY_VIEW}
 
     def get_queryset(self) -> QuerySet[LedgerEntry]:

@@ -12,7 +12,7 @@ from bulk.batches.shape import batch_object
 from bulk.http.answers import WrongMediaType, json_answer, not_found, page
 from bulk.http.queries import Query, after
 from bulk.models import Batch
-from gateway.orders.fields import Metadata
+from gateway.orders.fields import WITHOUT_NUL, Metadata
 from gateway.transport.strict_json import StrictDecoder
 
 MAX_LISTED, LISTED = 100, 20
@@ -24,7 +24,7 @@ class OutputExpiry(Struct, forbid_unknown_fields=True):
 
 
 class BatchBody(Struct, forbid_unknown_fields=True, kw_only=True):
-    input_file_id: Annotated[str, Meta(min_length=1, max_length=64)]
+    input_file_id: Annotated[str, Meta(min_length=1, max_length=64, pattern=WITHOUT_NUL)]
     endpoint: str
     completion_window: str
     metadata: Metadata | None = None

@@ -8,6 +8,8 @@ from django.http import HttpRequest
 from inference_engine.contract.codes import Code
 from tenants.errors import Denied
 
+MAX_DIGITS = 9
+
 
 class Query:
     def __init__(self, request: HttpRequest, *known: str) -> None:
@@ -18,7 +20,11 @@ class Query:
         self._given = request.GET
 
     def text(self, name: str) -> str | None:
-        return self._given.get(name) or None
+        """Raises Denied."""
+        value = self._given.get(name) or None
+        if value is not None and "\x00" in value:  # PostgreSQL would not even look for it
+            raise invalid(name, f"'{name}' must not hold a NUL.")
+        return value
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self._given.get(name, default)
@@ -28,7 +34,8 @@ class Query:
 
     def number(self, name: str, default: int, most: int) -> int:
         value = self._given.get(name, str(default))
-        if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:9]) <= most:
+        is_number = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
+        if not is_number or not 1 <= int(value) <= most:
             raise invalid(name, f"'{name}' must be a number from 1 to {most}.")
         return int(value)
 

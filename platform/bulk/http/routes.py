@@ -22,7 +22,7 @@ ROUTES: dict[str, dict[str, View]] = {
     f"{BATCHES}/{{id}}/cancel": {"POST": stop_batch},
 }
 _PATTERNS = [
-    (re.compile(re.escape(path).replace(r"\{id\}", "(?P<public_id>[^/]+)")), methods)
+    (re.compile(re.escape(path).replace(r"\{id\}", r"(?P<public_id>[^/\x00]+)")), methods)
     for path, methods in ROUTES.items()
 ]
 

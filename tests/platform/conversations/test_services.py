@@ -39,6 +39,7 @@ def test_what_is_kept_is_found_by_its_tenant_only(acme: Tenant) -> None:
     assert found is not None and found.body == text
     assert find_response(acme.pk, "resp_b") is None
     assert not delete_response(acme.pk, "resp_b")
+    assert find_response(acme.pk, "resp_\x00") is None and not delete_response(acme.pk, "resp_\x00")
     assert delete_response(other.pk, "resp_b") and find_response(other.pk, "resp_b") is None
 
 

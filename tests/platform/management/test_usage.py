@@ -5,6 +5,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from management_callers import Caller
@@ -67,6 +69,13 @@ def test_anothers_usage_is_not_there(alice: Caller, charlie: Caller) -> None:
         assert alice.get(f"usage/{what}/?tenant={charlie.tenant.pk}").status == 404
     for method in ("post", "patch", "delete"):
         assert alice.call(method, "usage/requests/c1/").status == 405
+
+
+def test_a_name_that_no_column_holds_is_not_there(alice: Caller) -> None:
+    """PostgreSQL would not even compare it."""
+    with CaptureQueriesContext(connection) as queries:
+        assert alice.get("usage/requests/a%00b/").status == 404
+    assert not [each for each in queries if "usage_ledgerentry" in each["sql"]]
 
 
 def test_what_is_asked_for_is_what_comes(alice: Caller, bob: Caller) -> None:
