@@ -23,6 +23,7 @@ from inference_engine.contract.codes import Code
 from polling import until
 from quotas.services import set_limit
 from quotas.sweeper import Sweeper
+from reserving import run_out_all_leases
 from servers_of_tests import RedisServer
 from tenants.errors import Denied
 from usage.ledger_writer import LedgerWriter
@@ -89,13 +90,6 @@ def num_renewed(url: str) -> int:
     with redis.Redis.from_url(url) as client:
         names = list(client.scan_iter("octavo:{b:*}:reservation:*"))
         return sum(client.hget(name, "output_tokens") == b"3" for name in names)
-
-
-def run_out_all_leases(url: str) -> None:
-    with redis.Redis.from_url(url) as client:
-        for kind in ("leases:*", "open"):
-            for name in client.scan_iter(f"octavo:{{b:*}}:{kind}"):
-                client.zadd(name, dict.fromkeys(client.zrange(name, 0, -1), 1))  # type: ignore[arg-type]
 
 
 def state(url: str) -> tuple[int, list[int]]:
