@@ -42,6 +42,8 @@ class LimitRule:
     """Of a rate: what may come at once; None: the installation's fraction of the value."""
     model: str = ""
     """With scope MODEL."""
+    limit_id: int = 0
+    """Of its row: a limit that was cleared and set again is another one."""
 
     @property
     def capacity(self) -> int:

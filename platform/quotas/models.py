@@ -71,4 +71,5 @@ class Limit(models.Model):
 
     @property
     def rule(self) -> LimitRule:
-        return LimitRule(LimitScope(self.scope), LimitKind(self.kind), self.value, self.burst, self.model)
+        scope, kind = LimitScope(self.scope), LimitKind(self.kind)
+        return LimitRule(scope, kind, self.value, self.burst, self.model, self.pk)

@@ -57,8 +57,9 @@ class ReservationKeys:
         return self._of_scope(f"rate:{rule.kind}", rule.scope)
 
     def budget(self, rule: LimitRule, period: Period) -> str:
-        """The period's first second is its id: another time zone has other periods."""
-        return self._of_scope(f"budget:{rule.kind}:{period.start}", rule.scope)
+        """The period's first second is in it: another time zone has other periods. So is the limit's id: what
+        is spent while a limit is cleared isn't counted here, and set again it is counted from the ledger."""
+        return self._of_scope(f"budget:{rule.kind}:{period.start}:{rule.limit_id}", rule.scope)
 
     def _of_scope(self, name: str, scope: LimitScope) -> str:
         match scope:

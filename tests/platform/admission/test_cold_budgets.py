@@ -20,8 +20,9 @@ from inference_engine.contract.codes import Code
 from polling import until
 from quotas import budget_loading
 from quotas.leases import lease_keeper
+from quotas.models import Limit
 from quotas.reservation_keys import ReservationKeys
-from quotas.services import set_limit
+from quotas.services import clear_limit, set_limit
 from quotas.sweeper import Sweeper
 from reserving import run_out_all_leases
 from servers_of_tests import RedisServer
@@ -122,6 +123,23 @@ async def test_flushed_while_requests_run_they_are_counted_again(
     await finish_settlements(30)
     assert sorted(budgets(server.url)) == [(600, 0)] * 2
     assert await in_thread(write_all, server.url) == 600
+
+
+async def test_what_was_spent_while_a_limit_was_cleared_counts_when_it_is_set_again(
+    header: str, facts: Facts, in_thread: InThread
+) -> None:
+    def clear_all() -> None:
+        for limit in Limit.objects.all():
+            clear_limit(limit)
+
+    def set_again() -> None:
+        set_limit(Tenant.objects.get(), "tokens_per_month", BUDGET)
+
+    assert await many(header, facts, range(20)) == 20
+    await in_thread(clear_all)
+    assert await many(header, facts, range(100, 150)) == 50
+    await in_thread(set_again)
+    assert await many(header, facts, range(200, 300)) == 30
 
 
 async def test_rows_on_their_way_and_requests_in_flight_count_when_a_limit_is_new(
