@@ -7,9 +7,9 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 
 from console.acting import actor_of
+from console.chosen_rows import ChosenRowsAdmin
 from quotas.models import Limit
 from quotas.selectors import scope_of
 from quotas.services import clear_limit, set_limit
@@ -31,7 +31,7 @@ class LimitForm(forms.ModelForm):
 
 
 @admin.register(Limit)
-class LimitAdmin(ModelAdmin):
+class LimitAdmin(ChosenRowsAdmin):
     form = LimitForm
     list_display = ("tenant", "scope", "key", "model", "kind", "value", "burst")
     list_filter = ("scope", "kind")

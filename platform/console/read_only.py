@@ -6,7 +6,8 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
+
+from console.chosen_rows import ChosenRowsAdmin
 
 MAX_COUNTED = 10_000
 
@@ -20,7 +21,7 @@ class BoundedPaginator(Paginator):
         return rows.order_by()[:MAX_COUNTED].count()
 
 
-class UndeletableAdmin(ModelAdmin):
+class UndeletableAdmin(ChosenRowsAdmin):
     """Tenants are suspended and keys revoked; rows that the ledger and the audit speak of stay."""
 
     list_per_page = 25

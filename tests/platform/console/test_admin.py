@@ -180,6 +180,21 @@ def test_a_key_is_revoked(client: Client, key_and_secret: tuple[ApiKey, str]) ->
     assert AuditRecord.objects.filter(action="api_key.revoke", actor="user:alice").exists()
 
 
+@pytest.mark.parametrize("chosen", ["x", "", "1.5", "\x00", "9" * 30, "٣"])
+@pytest.mark.parametrize(
+    ("page", "action"),
+    [("api_keys_apikey", "revoke"), ("tenants_tenant", "suspend"), ("auth_user", "delete_selected")],
+)
+def test_what_no_row_can_be_called_chooses_none(
+    client: Client, key_and_secret: tuple[ApiKey, str], page: str, action: str, chosen: str
+) -> None:
+    form = {"action": action, "_selected_action": [chosen]}
+    assert client.post(reverse(f"admin:{page}_changelist"), form).status_code == 302
+    key = key_and_secret[0]
+    key.refresh_from_db()
+    assert key.is_usable and key.tenant.status == "active"
+
+
 def test_a_keys_tenant_is_for_good(client: Client, key_and_secret: tuple[ApiKey, str]) -> None:
     key = key_and_secret[0]
     tenant_id = key.tenant_id
