@@ -39,6 +39,13 @@ def _clean(value: object) -> object:
     return _clean(str(value))
 
 
+def refusal_in_one_line(_logger: object, _method: str, event: Event) -> Event:
+    """What Django refuses as suspicious, a forged Host above all, is a client's doing and no fault of ours."""
+    if str(event.get("logger", "")).startswith("django.security."):
+        event.pop("exc_info", None)
+    return event
+
+
 def _shared_processors() -> list[Any]:
     return [
         structlog.contextvars.merge_contextvars,
@@ -47,6 +54,7 @@ def _shared_processors() -> list[Any]:
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
+        refusal_in_one_line,
         structlog.processors.format_exc_info,
     ]
 

@@ -14,6 +14,8 @@ BodyT = TypeVar("BodyT", bound=msgspec.Struct)
 _WHERE = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+_ESCAPED_NAME = re.compile(rb'"\w*\\u00[0-9A-Fa-f]{2}(?:\w|\\u00[0-9A-Fa-f]{2})*"\s*:')
+"""A name that is written with an escape may be any of ours."""
 
 
 class StrictDecoder:
@@ -28,17 +30,17 @@ class StrictDecoder:
         """Raises Denied: INVALID_JSON, INVALID_REQUEST."""
         try:
             value = self._decoder.decode(body)
+            self._check_repeated(body)
         except msgspec.ValidationError as error:
             raise _wrong_field(str(error)) from None
         except (ValueError, RecursionError) as error:
             raise Denied(Code.INVALID_JSON, f"The body is not valid JSON: {_plain(error)}.") from None
-        self._check_repeated(body)
         return value
 
     def _check_repeated(self, body: bytes) -> None:
         """Two parsers may read a repeated field differently; only suspects pay for the second parse."""
         found = self._top_names.findall(body)
-        if len(found) != len(set(found)):
+        if len(found) != len(set(found)) or (b"\\u00" in body and _ESCAPED_NAME.search(body)):
             _check_top_level(body)
 
 

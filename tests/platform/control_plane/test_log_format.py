@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from django.test import Client
 
 from control_plane.log_format import logging_config
 
@@ -65,3 +66,17 @@ def test_a_password_in_a_url_is_hidden(lines: list[str]) -> None:
     structlog.get_logger("t").info("connecting", url="postgresql://u:hush@h/db")
     (line,) = lines
     assert "hush" not in line and "h/db" in line
+
+
+def test_a_forged_host_is_one_line_without_a_traceback(lines: list[str]) -> None:
+    assert Client().get("/admin/", HTTP_HOST="evil.example").status_code == 400
+    (said,) = [each for each in map(json.loads, lines) if each["logger"].startswith("django.security")]
+    assert "evil.example" in said["event"] and "exception" not in said
+
+
+def test_a_fault_of_ours_keeps_its_traceback(lines: list[str]) -> None:
+    try:
+        raise RuntimeError("ours")
+    except RuntimeError:
+        logging.getLogger("django.request").exception("broke")
+    assert "RuntimeError: ours" in json.loads(lines[-1])["exception"]

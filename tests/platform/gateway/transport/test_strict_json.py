@@ -44,12 +44,22 @@ def test_a_plain_body() -> None:
         (b"{", Code.INVALID_JSON, None),
         (b"", Code.INVALID_JSON, None),
         (b'{"model": "m", "prompt": "x", "model": "n"}', Code.INVALID_JSON, "model"),
+        (b'{"model": "m", "prompt": "x", "mod\\u0065l": "n"}', Code.INVALID_JSON, "model"),
+        (b'{"\\u006D\\u006fdel" : "m", "prompt": "x", "model": "n"}', Code.INVALID_JSON, "model"),
     ],
 )
 def test_what_is_wrong_is_named(body: bytes, code: Code, param: str | None) -> None:
     error = denied(COMPLETION, body)
     assert (error.code, error.param) == (code, param)
     assert "`" not in error.message
+
+
+@pytest.mark.parametrize("depth", range(940, 1000, 3))
+def test_a_suspect_at_the_edge_of_what_can_be_nested_is_refused_like_any_other(depth: int) -> None:
+    """The two parsers give up at different depths."""
+    functions = b"[" * depth + b"]" * depth
+    raw = b'{"model": "m", "messages": [], "model": "m", "functions": ' + functions + b"}"
+    assert denied(CHAT, raw).code is Code.INVALID_JSON
 
 
 def test_repeated_names_inside_values_are_none_of_our_business() -> None:
