@@ -40,7 +40,7 @@ def _clean(value: object) -> object:
 
 
 def refusal_in_one_line(_logger: object, _method: str, event: Event) -> Event:
-    """What Django refuses as suspicious, a forged Host above all, is a client's doing and no fault of ours."""
+    """What Django refuses as suspicious, a forged Host above all, is a client's doing, no fault of ours."""
     if str(event.get("logger", "")).startswith("django.security."):
         event.pop("exc_info", None)
     return event
