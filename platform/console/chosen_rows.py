@@ -17,8 +17,9 @@ class ChosenRowsAdmin(ModelAdmin):
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
         form = request.POST.copy()
-        form.setlist(ACTION_CHECKBOX_NAME, list(filter(_is_id, form.getlist(ACTION_CHECKBOX_NAME))))
-        request.POST = form
+        chosen = [each for each in form.getlist(ACTION_CHECKBOX_NAME) if _is_id(str(each))]
+        form.setlist(ACTION_CHECKBOX_NAME, chosen)
+        request.POST = form  # type: ignore[assignment]
         return super().response_action(request, queryset)
 
 

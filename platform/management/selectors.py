@@ -56,4 +56,6 @@ def _filtered(rows: QuerySet[AnyRow], chosen: Chosen) -> QuerySet[AnyRow]:
 def _next_day(at: datetime) -> date:
     """The first day that begins then or later."""
     at = at.astimezone(UTC)
-    return at.date() if at.time() == datetime.min.time() else at.date() + timedelta(days=1)
+    if at.time() == datetime.min.time() or at.date() == date.max:
+        return at.date()
+    return at.date() + timedelta(days=1)

@@ -11,7 +11,7 @@ from bulk.files.services import delete_file, store_file
 from bulk.files.shape import deleted_object, file_object
 from bulk.files.storage import pieces
 from bulk.http.answers import json_answer, not_found, page
-from bulk.http.queries import Query, after, invalid
+from bulk.http.queries import MAX_DIGITS, Query, after, invalid
 from bulk.http.upload import Form, read_form
 from bulk.models import File, Purpose
 
@@ -46,7 +46,8 @@ def _expires_after(form: Form) -> int | None:
     if anchor != "created_at":
         raise invalid("expires_after.anchor", "'expires_after.anchor' must be 'created_at'.")
     least, most = EXPIRY_S
-    if seconds is None or not seconds.isdecimal() or not least <= int(seconds[:9]) <= most:
+    is_number = seconds is not None and seconds.isdecimal() and len(seconds) <= MAX_DIGITS
+    if seconds is None or not is_number or not least <= int(seconds) <= most:
         raise invalid("expires_after.seconds", f"'expires_after.seconds' must be from {least} to {most}.")
     return int(seconds)
 

@@ -1,15 +1,17 @@
 """A form on its way to the disk. Linux' /dev/full is a disk that is full."""
 
 import tempfile
+from io import BytesIO
 from typing import IO, Any
 
 import pytest
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.test import RequestFactory
 
 from bulk.files.storage import StorageUnavailable
 from bulk.http import upload
-from bulk.http.upload import read_form
+from bulk.http.file_views import _expires_after
+from bulk.http.upload import Form, read_form
 from tenants.errors import Denied
 from tenants.models import Tenant
 
@@ -58,3 +60,11 @@ def test_a_file_that_grows_too_large_is_not_kept_open(
     with pytest.raises(Denied, match="larger than the 100 bytes"):
         read_form(form_with(b"0" * 101), tenant.pk)
     assert [file.closed for file in files] == [True]
+
+
+@pytest.mark.parametrize("seconds", ["000003600" + "9" * 12, "00000360099999", "3599", "2592001", "x", ""])
+def test_a_file_lives_within_bounds(seconds: str) -> None:
+    fields = QueryDict(mutable=True)
+    fields.update({"expires_after[anchor]": "created_at", "expires_after[seconds]": seconds})
+    with pytest.raises(Denied, match=r"must be from 3600 to 2592000"):
+        _expires_after(Form(fields, "a", BytesIO()))

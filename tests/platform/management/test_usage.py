@@ -90,6 +90,12 @@ def test_what_is_asked_for_is_what_comes(alice: Caller, bob: Caller) -> None:
         assert alice.get(f"usage/requests/?{wrong}").status == 400, wrong
 
 
+@pytest.mark.parametrize("what", ["requests", "hourly", "daily", "totals"])
+def test_a_time_that_ends_with_the_calendar_is_a_time(alice: Caller, what: str) -> None:
+    for at in ("until=9999-12-31T23:59:59Z", "since=9999-12-31T12:00:00Z&until=9999-12-31T23:59:59Z"):
+        assert alice.get(f"usage/{what}/?{at}").status == 200, at
+
+
 def test_where_an_engine_is_is_not_for_tenants(alice: Caller, olga: Caller) -> None:
     """They see which of the engines it was, and operators all of its name."""
     name = "unix:/srv/octavo/run/engine.sock@rack7"
