@@ -5,6 +5,7 @@ token_ids     a a a | b b b b b | c d d | 0      (padded to the row bucket)
 sampled_rows      2 |           | 8 9 10
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -65,10 +66,16 @@ def sampled_rows(chunks: list[ScheduledChunk], lengths: list[int]) -> Tensor:
     """int64 [S]: the last row of each chunk that samples, and as many before it as the chunk has drafts."""
     each = [chunk.num_sampled for chunk in chunks]
     if each.count(1) == len(chunks) == sum(lengths):  # nothing but decodes
-        return torch.arange(len(chunks))
+        return _all_rows(len(chunks))
     counts = np.array(each, dtype=np.int64)
     to_the_end = np.repeat(counts.cumsum(), counts) - np.arange(counts.sum())
     return torch.from_numpy(np.repeat(np.cumsum(lengths), counts) - to_the_end)
+
+
+@functools.cache
+def _all_rows(count: int) -> Tensor:
+    """int64 [count], the same one each time: to be read only."""
+    return torch.arange(count)
 
 
 def sampling_rows(
