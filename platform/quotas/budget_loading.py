@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 BEGIN, FINISH = Script("begin_loading"), Script("finish_loading")
 PATIENCE_MS = 3000
 """With another process that loads the same budgets."""
+OPEN = -1
+"""In place of the tokens of a request that counts once it settles."""
 POLL_S = 0.02
 
 _loading: dict[tuple[str, ...], asyncio.Task[None]] = {}
@@ -83,11 +85,12 @@ async def _load(keys: ReservationKeys, budgets: list[Budget]) -> None:
     spent = await asyncio.get_running_loop().run_in_executor(_threads, _spent, budgets, waiting)
     async with closed_when_unreachable():
         await run_script(FINISH, names, [token, current_run(), *spent])
-    log.info("budgets_loaded", tenant_id=keys.tenant_id, budgets=len(budgets), rows_waiting=len(waiting))
+    log.info("budgets_loaded", tenant_id=keys.tenant_id, budgets=len(budgets), on_their_way=len(waiting))
 
 
 async def _begin(keys: ReservationKeys, budgets: list[Budget], token: str) -> list[tuple[int, str, int]]:
-    """(index of budget, request id, tokens) of rows that may not be in the ledger yet. Raises RedisError."""
+    """(index of budget, request id, tokens) of rows that may not be in the ledger yet, and of open requests.
+    Raises RedisError."""
     prefix = tenant_key(keys.tenant_id, "reservation:")
     while True:
         head: list[Value] = [token, PATIENCE_MS, prefix, current_run()]
@@ -114,7 +117,7 @@ def _spent(budgets: list[Budget], waiting: list[tuple[int, str, int]]) -> list[i
 
 
 def _by_budget(budgets: list[Budget], waiting: list[tuple[int, str, int]]) -> list[dict[str, int]]:
-    """A request that waits twice is one request; the first entry counts, as in the ledger."""
+    """A request that waits twice is one request; the first entry counts, as in the ledger. Open ones lead."""
     rows: list[dict[str, int]] = [{} for _ in budgets]
     for index, request_id, tokens in waiting:
         rows[index].setdefault(request_id, tokens)
@@ -128,4 +131,5 @@ def _spent_of(budget: Budget, waiting: Mapping[str, int]) -> int:
         model=budget.subject if budget.field == "model" else None,
     )
     since, until = (datetime.fromtimestamp(at, UTC) for at in (budget.period.start, budget.period.end))
-    return billed_tokens(subject, since, until, waiting)
+    rows = {request_id: tokens for request_id, tokens in waiting.items() if tokens != OPEN}
+    return billed_tokens(subject, since, until, rows, waiting.keys() - rows.keys())

@@ -1,6 +1,6 @@
 """What was spent: billed tokens (prompt + output) of requests admitted in a time, from roll-ups and rows."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,13 +26,20 @@ class Subject:
 
 
 def billed_tokens(
-    subject: Subject, since: datetime, until: datetime, waiting: Mapping[str, int] | None = None
+    subject: Subject,
+    since: datetime,
+    until: datetime,
+    waiting: Mapping[str, int] | None = None,
+    besides: Collection[str] = (),
 ) -> int:
     """Of requests admitted in [since, until), and of those in `waiting` (request id -> tokens) that are not
-    in the ledger yet. Whole hours come from roll-ups, the rest from rows."""
+    in the ledger yet; not of those that `besides` names. Whole hours come from roll-ups, else from rows."""
     with transaction.atomic():
         _see_one_moment()
         in_ledger = _in_ledger(subject, since, until)
+        if besides:
+            rows = LedgerEntry.objects.filter(request_id__in=list(besides), **subject.filters())
+            in_ledger -= _tokens(rows.filter(admitted_at__gte=since, admitted_at__lt=until))
         known = LedgerEntry.objects.filter(request_id__in=list(waiting or ())).values_list(
             "request_id", flat=True
         )

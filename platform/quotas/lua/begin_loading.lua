@@ -6,7 +6,8 @@
 --       then for each budget: field that names its subject (tenant_id, key_id, model), tenant id, subject,
 --         start, end (Unix seconds)
 --
--- Answers {"busy"} while another loader is at work, else {"begun", {request id, budget, tokens}...}: rows in the stream.
+-- Answers {"busy"} while another loader is at work, else {"begun", {request id, budget, tokens}...}: rows in the stream,
+-- and with -1 for tokens open requests, which count here when they settle, also if their row is in the ledger by then.
 local clock = redis.call('TIME')
 local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local mine = {}
@@ -36,6 +37,7 @@ for _, b in ipairs(mine) do
   redis.call('HSET', key, 'spent', 0, 'reserved', 0, 'loader', ARGV[1], 'begun_ms', now_ms)
   redis.call('EXPIREAT', key, arg(b, 5) + 86400)
 end
+local waiting = {'begun'}
 for _, request_id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
   local name = ARGV[3] .. request_id
   local row = as_table(redis.call('HGETALL', name))
@@ -43,11 +45,11 @@ for _, request_id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
     if is_counted(b, row) then
       redis.call('HSET', name, 'budget:' .. KEYS[2 + b], 1)
       redis.call('HINCRBY', KEYS[2 + b], 'reserved', row.reserved_tokens)
+      waiting[#waiting + 1] = {request_id, b, -1}
     end
   end
 end
 
-local waiting = {'begun'}
 for _, entry in ipairs(redis.call('XRANGE', KEYS[2], '-', '+')) do
   local row = as_table(entry[2])
   for _, b in ipairs(mine) do

@@ -10,6 +10,8 @@ from django.db import connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from admission import settlement
+from admission.admission import Admission
+from admission.admitting import admit
 from admission.facts import RequestFacts
 from admission.gate import gate
 from admission.settlement import finish_settlements
@@ -47,6 +49,10 @@ async def header(any_database: str, server: RedisServer, in_thread: InThread) ->
         return f"Bearer {plaintext}"
 
     return str(await in_thread(make))
+
+
+async def admitted(header: str, facts: RequestFacts) -> Admission:
+    return await admit(await authenticate(header), facts, None, None)
 
 
 async def use(header: str, facts: RequestFacts, tokens: int = 10) -> bool:
@@ -228,6 +234,30 @@ async def test_two_loaders_that_race_count_everything_once(
     assert await many(header, facts, range(100, 200)) == 70
     assert loads and budgets(server.url) == [(BUDGET, 0)] * 2
     assert await in_thread(write_all, server.url) == BUDGET
+
+
+async def test_a_request_that_ends_and_is_written_while_a_budget_is_loaded_counts_once(
+    header: str, server: RedisServer, facts: Facts, in_thread: InThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was open when the loading began, so it counts as it settles; the ledger has it before it is read."""
+    begin = budget_loading._begin
+    admission = await admitted(header, facts("open", max_tokens=93))
+
+    async def then_it_ends(*args: Any) -> Any:
+        waiting = await begin(*args)
+        admission.record(prompt_tokens=7, output_tokens=93)
+        admission.finish(Ending.FINISHED)
+        admission.settle()
+        await finish_settlements(30)
+        await in_thread(write_all, server.url)
+        return waiting
+
+    with redis.Redis.from_url(server.url) as client:
+        client.delete(*client.scan_iter("octavo:{b:*}:budget:*"))  # type: ignore[misc]
+    monkeypatch.setattr(budget_loading, "_begin", then_it_ends)
+    assert await use(header, facts("next", max_tokens=3))
+    await finish_settlements(30)
+    assert budgets(server.url) == [(110, 0)] * 2
 
 
 async def test_without_a_database_a_cold_budget_admits_nothing_and_a_warm_one_goes_on(
