@@ -20,8 +20,17 @@ class ServiceClass(models.TextChoices):
     BULK = ContractClass.BULK.value, "bulk"
 
 
+def _is_name(value: object) -> bool:
+    """PostgreSQL's JSON holds neither a NUL nor half of a pair."""
+    return (
+        isinstance(value, str)
+        and value != ""
+        and not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value)
+    )
+
+
 def validate_model_names(value: object) -> None:
-    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+    if not isinstance(value, list) or not all(map(_is_name, value)):
         raise ValidationError("Must be a list of model names.")
 
 
@@ -41,8 +50,7 @@ def validate_features(value: object) -> None:
 
 
 def validate_aliases(value: object) -> None:
-    is_mapping = isinstance(value, dict) and all(isinstance(k, str) and k for k in value)
-    if not is_mapping or not all(isinstance(v, str) and v for v in value.values()):  # type: ignore[attr-defined]
+    if not isinstance(value, dict) or not all(map(_is_name, (*value.keys(), *value.values()))):
         raise ValidationError("Must map names to model names.")
 
 
