@@ -6,6 +6,7 @@ import pytest
 import redis
 from django.core.management import CommandError, call_command
 
+from stream_rows import STREAM_ROW
 from tenants.shards import bucket_key
 from usage.dead_letters import AT_ONCE
 from usage.ledger_writer import LedgerWriter
@@ -13,21 +14,6 @@ from usage.models import DailyUsage, LedgerEntry
 from usage.stream import dead_letter_key
 
 STREAM = bucket_key(7, "ledger")
-FIELDS = {
-    "request_id": "r1",
-    "tenant_id": "7",
-    "tenant_name": "Acme",
-    "key_id": "k",
-    "key_name": "key",
-    "model": "m",
-    "endpoint": "/v1/completions",
-    "prompt_tokens": "7",
-    "output_tokens": "3",
-    "admitted_at": "10",
-    "finished_at": "12",
-    "ending": "finished",
-    "source": "authoritative",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +22,7 @@ def _platform(any_database: str, store: redis.Redis) -> None:
 
 
 def put_aside(store: redis.Redis, **changes: str) -> None:
-    store.xadd(dead_letter_key(STREAM), {**FIELDS, **changes})  # type: ignore[arg-type]
+    store.xadd(dead_letter_key(STREAM), {**STREAM_ROW, **changes})  # type: ignore[arg-type]
 
 
 def replay(*arguments: str) -> list[str]:
@@ -65,7 +51,7 @@ def test_what_still_can_not_be_read_is_named_and_stays(store: redis.Redis) -> No
 
 
 def test_from_the_writer_through_a_field_that_is_cleared(store: redis.Redis) -> None:
-    store.xadd(STREAM, {**FIELDS, "metadata": '{"broken', "user": "u"})
+    store.xadd(STREAM, {**STREAM_ROW, "metadata": '{"broken', "user": "u"})
     LedgerWriter(store).write_some(1)
     with pytest.raises(CommandError):
         replay("--clear", "user")

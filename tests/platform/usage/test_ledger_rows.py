@@ -5,21 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from stream_rows import STREAM_ROW
 from usage.ledger_rows import UnreadableRow, abandoned_row, decoded, ledger_entry
 
 PLAIN = {
-    "request_id": "r1",
-    "tenant_id": "7",
-    "tenant_name": "Acme",
-    "key_id": "k",
-    "key_name": "key",
-    "model": "m",
-    "endpoint": "/v1/completions",
-    "admitted_at": "10.5",
-    "finished_at": "12.25",
-    "ending": "finished",
-    "source": "authoritative",
-}
+    name: value for name, value in STREAM_ROW.items() if name not in ("prompt_tokens", "output_tokens")
+} | {"admitted_at": "10.5", "finished_at": "12.25"}
 
 
 def test_absent_fields_take_their_neutral_values() -> None:

@@ -7,6 +7,7 @@ import pytest
 import redis
 from django.db import DatabaseError, connection
 
+from stream_rows import STREAM_ROW
 from tenants.shards import bucket_key
 from usage.ledger_writer import LedgerWriter
 from usage.models import LedgerEntry
@@ -19,22 +20,7 @@ Append = Callable[..., None]
 @pytest.fixture
 def append(store: redis.Redis) -> Append:
     def add(request_id: str, tenant_id: int = 7, **changes: str) -> None:
-        fields = {
-            "request_id": request_id,
-            "tenant_id": str(tenant_id),
-            "tenant_name": "Acme",
-            "key_id": "k",
-            "key_name": "key",
-            "model": "m",
-            "endpoint": "/v1/completions",
-            "prompt_tokens": "7",
-            "output_tokens": "3",
-            "admitted_at": "10",
-            "finished_at": "12",
-            "ending": "finished",
-            "source": "authoritative",
-            **changes,
-        }
+        fields = {**STREAM_ROW, "request_id": request_id, "tenant_id": str(tenant_id), **changes}
         store.xadd(bucket_key(tenant_id % 64, "ledger"), fields)  # type: ignore[arg-type]
 
     return add

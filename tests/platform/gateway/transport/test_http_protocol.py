@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-import uvicorn
 
 from gateway.transport import http_protocol, reader_watch
 from gateway.transport.http_protocol import MAX_HEAD_BYTES, GuardedHttpProtocol
+from served_application import served
 
 OK = b"HTTP/1.1 200 OK"
 HEAD_TIMEOUT_S = 60.0
@@ -46,23 +46,8 @@ BIG = b"x" * (32 << 20)
 async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[int]:
     monkeypatch.setattr(http_protocol, "HEAD_TIMEOUT_S", HEAD_TIMEOUT_S)
     left.clear()
-    config = uvicorn.Config(
-        application,
-        port=0,
-        http=GuardedHttpProtocol,
-        lifespan="off",
-        ws="none",
-        log_config=None,
-        timeout_graceful_shutdown=2,
-    )
-    server = uvicorn.Server(config)
-    with contextlib.suppress(KeyboardInterrupt):
-        task = asyncio.create_task(server._serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[1]
-        server.should_exit = True
-        await task
+    async with served(application, http=GuardedHttpProtocol, ws="none") as port:
+        yield port
 
 
 async def answer_to(port: int, *pieces: bytes) -> bytes:

@@ -1,15 +1,14 @@
 """What is no WebSocket handshake, over real sockets and a real uvicorn."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import AsyncIterator
 
 import pytest
-import uvicorn
 
 from gateway.transport.http_protocol import GuardedHttpProtocol
 from gateway.transport.socket_protocol import GuardedSocketProtocol
+from served_application import served
 
 KEY = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 VERSION = b"sec-websocket-version: 13\r\n"
@@ -24,23 +23,8 @@ async def application(scope, receive, send) -> None:  # type: ignore[no-untyped-
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    config = uvicorn.Config(
-        application,
-        port=0,
-        http=GuardedHttpProtocol,
-        ws=GuardedSocketProtocol,
-        lifespan="off",
-        log_config=None,
-        timeout_graceful_shutdown=2,
-    )
-    server = uvicorn.Server(config)
-    with contextlib.suppress(KeyboardInterrupt):
-        task = asyncio.create_task(server._serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[1]
-        server.should_exit = True
-        await task
+    async with served(application, http=GuardedHttpProtocol, ws=GuardedSocketProtocol) as port:
+        yield port
 
 
 async def answer_to(port: int, method: bytes, headers: bytes, num_bytes: int = -1) -> bytes:
